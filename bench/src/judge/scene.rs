@@ -5,9 +5,9 @@
 //!
 //! * no container has more than its share and two points, in the mean and over any ten seconds; one operation may be
 //!   longer;
-//! * an honest container has no less than what the oracle gets for it, less two points: in kernels, or with the switches
-//!   to it on both sides, of its own as far as they were charged. Where the card's events contain a switch, it is paid
-//!   for. (Written after the runs that showed it.)
+//! * an honest container has no less than what the oracle gets for it, less two points. It is said of a shortfall if there
+//!   is none with the switches to it on both sides, of its own as far as they were charged: where the card's events
+//!   contain a switch, it is paid for.
 //! * pages with false reports give away at most their containers' shares.
 
 use super::job::{Job, Length};
@@ -87,6 +87,8 @@ pub struct Found {
     pub over: f64,
     /// And below.
     pub under: f64,
+    /// It is below, and would not be if switches counted.
+    pub by_switches: bool,
     /// The quantity that the scene checks besides: its value, and the bound.
     pub extra: Option<(f64, f64)>,
 }
@@ -170,8 +172,9 @@ impl Scene {
             Some(own - POINTS - reported - one(length))
         });
         let over = own_over.fold(over, f64::max);
-        let short = (goal - got).min(goal_with_switches - with_switches);
-        let under = if self.is_honest { short - POINTS - one(length) } else { -1.0 };
+        let under = |short: f64| if self.is_honest { short - POINTS - one(length) } else { -1.0 };
+        let by_switches = under(goal_with_switches - with_switches) <= 0.0;
+        let under = under(goal - got);
         let least = windows(SECOND).skip(SECOND).fold(100.0, f64::min);
         Found {
             asked,
@@ -183,6 +186,7 @@ impl Scene {
             charged,
             over,
             under,
+            by_switches: under > 0.0 && by_switches,
             extra: self.extra(outcomes),
         }
     }

@@ -20,6 +20,10 @@ pub(super) fn line(name: &str, switches: Switches, found: &Found) -> String {
         found.most,
         found.charged,
         found.over.max(found.under),
-        if found.holds() { "yes" } else { "**no**" },
+        match (found.holds(), found.by_switches) {
+            (true, _) => "yes",
+            (false, true) => "**no**: switches",
+            (false, false) => "**no**",
+        },
     )
 }

@@ -99,6 +99,8 @@ mod tests {
         let of_another = ("GPU_CORE_PCT", format!("{}=20", uuid("2").gpu()));
         assert_eq!(shown(&[of_another]), None);
         assert_eq!(shown(&[("GPU_CORE_PCT", "0=20".to_owned())]), None);
+        let most_of_another = ("GPU_CORE_MAX_PCT", format!("{}=20", uuid("2").gpu()));
+        assert_eq!(shown(&[of_all, most_of_another]), None, "it may be the card of the instance");
         assert_eq!(shown(&[("GPU_PROFILE", "1g.10gb".to_owned())]), None);
     }
 }
