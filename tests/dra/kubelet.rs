@@ -126,10 +126,11 @@ impl Watch<'_> {
     }
 }
 
-/// What is in the registry.
+/// What a kubelet sees in the registry.
 pub(crate) fn sockets(registry: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(registry).into_iter().flatten().flatten();
     entries
+        .filter(|entry| !entry.file_name().as_encoded_bytes().starts_with(b"."))
         .map(|entry| entry.path())
         .filter(|path| path.extension().is_some_and(|it| it == "sock"))
         .collect()

@@ -94,16 +94,56 @@ impl Sockets {
 }
 
 /// A socket at this path, in the place of one that an earlier process left.
+///
+/// The kubelet may call it as soon as it is in the directory, and a socket refuses calls between `bind` and `listen`: it
+/// gets its name when it listens. The kubelet ignores names that start with a dot.
 fn listen(path: &Path) -> Result<UnixListener, Error> {
     let make = || {
+        let name = path.file_name().unwrap_or_default().display().to_string();
+        let hidden = path.with_file_name(format!(".{name}"));
         fs::create_dir_all(path.parent().unwrap_or_else(|| Path::new("/")))?;
-        match fs::remove_file(path) {
+        match fs::remove_file(&hidden) {
             Err(why) if why.kind() != io::ErrorKind::NotFound => return Err(why),
             _ => {}
         }
-        let listener = UnixListener::bind(path)?;
-        fs::set_permissions(path, Permissions::from_mode(0o600))?;
+        let listener = UnixListener::bind(&hidden)?;
+        fs::set_permissions(&hidden, Permissions::from_mode(0o600))?;
+        fs::rename(&hidden, path)?;
         Ok(listener)
     };
     make().map_err(|why| Error::Socket { path: path.to_owned(), why })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::listen;
+    use std::error::Error;
+    use std::os::unix::net::UnixStream;
+    use std::{fs, io, thread};
+
+    /// Calls the socket from when it is there, as often as it takes to meet the moment in which it is made.
+    #[test]
+    fn a_socket_that_is_there_answers() -> Result<(), Box<dyn Error>> {
+        let name = format!("gpucap-sockets-{}", std::process::id());
+        let directory = std::env::temp_dir().join(name);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+        let _entered = runtime.enter();
+        for round in 0..2000 {
+            let path = directory.join(format!("{round}.sock"));
+            let called = path.clone();
+            let caller = thread::spawn(move || {
+                loop {
+                    match UnixStream::connect(&called) {
+                        Err(why) if why.kind() == io::ErrorKind::NotFound => {}
+                        other => return other.map(drop),
+                    }
+                }
+            });
+            let made = listen(&path)?;
+            caller.join().map_err(|_| "the caller panicked")??;
+            drop(made);
+        }
+        assert_eq!(fs::read_dir(&directory)?.count(), 2000, "something else is left there");
+        Ok(fs::remove_dir_all(&directory)?)
+    }
 }
