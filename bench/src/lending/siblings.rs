@@ -12,7 +12,7 @@ use gpucap_core::units::ComputeLimit;
 
 /// A process makes at least this part of the launches that it makes with a fixed limit. By itself the device gives one that
 /// waits for each a turn in each 2 ms; beside a limit it often has none to wait for.
-const LEAST_PART: u64 = 16;
+const LEAST_PART: u64 = 10;
 /// By how many points less of the device they use together, at most.
 const MOST_LOSS: f64 = 8.0;
 

@@ -281,8 +281,8 @@ impl<'a> Admission<'a> {
     }
 
     /// Returns beside what a launch of what is lent may be in flight: a short one beside a long one of another process of
-    /// the container, for which an owner waits in any case. Otherwise the other process gets a launch in 10 s beside a
-    /// queue of kernels of 8 ms.
+    /// the container, for which an owner waits in any case. Otherwise, of `lending siblings`, four processes that wait for
+    /// kernels of 10 us launch a thirteenth as often beside a queue of kernels of 8 ms as with a fixed limit.
     fn beside_ns(&self, launch: Launch, charging: &Charging) -> u64 {
         let most_ns = self.shares.capacity_ns();
         let estimate = charging.costs().estimate(launch.signature);
