@@ -240,7 +240,7 @@ fn scan(libraries: &'static Libraries, member: *mut c_void, caller: Caller) {
         return; // libc is being initialised; others of our triggers follow before the program runs
     }
     let _errno = sys::Errno::keep();
-    let _ = LIBRARIES.set(libraries); // there is one value
+    LIBRARIES.get_or_init(|| libraries); // there is one value
     let opened = OPENED.calls();
     // `None`: nothing has been loaded since the last scan.
     if with_loader(libraries, |loader| loader.driver_present(member)) == Some(true) {
