@@ -144,6 +144,20 @@ fn what_is_steady_costs_its_usual_time_if_the_turns_explain_the_rest() {
     );
 }
 
+/// Launches of one function, each behind other work of its stream: some take 1 us, and others far longer.
+#[test]
+fn what_is_short_is_not_assumed_to_take_what_only_some_launches_take() {
+    let (mut charging, turns) = (Charging::default(), beside_one());
+    for number in 0..300 {
+        let took_ns = if number % 3 == 0 { 1_000 } else { 12_000 };
+        let operation = measured(NOW, NOW + took_ns, 4, true);
+        charging.operation(reserved(KERNEL), &operation, &turns, NOW);
+    }
+    // 8.3 us in the mean.
+    let mean_ns = charging.costs().estimate(KERNEL);
+    assert!(mean_ns.is_some_and(|ns| (8_000..9_000).contains(&ns)), "{mean_ns:?}");
+}
+
 /// Returns what is charged of ten kernels of 5 to 5.9 ms beside a peer, the events before which are reached 3 ms late.
 fn charged_of_late_ones(has_copies: bool) -> u64 {
     let word = Word::default();
