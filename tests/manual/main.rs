@@ -4,8 +4,9 @@
 //! `cargo test -p gpucap-tests --test manual -- --bless` writes them anew. They are not edited by hand.
 //!
 //! [`row`] is what a table says of a function, [`page`] is how it reads, [`links`] is what the documents refer to,
-//! [`messages`] is what they quote, [`steps`] is what they say of the checks.
+//! [`messages`] is what they quote, [`steps`] is what they say of the checks, [`figures`] are those of simulations.
 
+mod figures;
 mod links;
 mod messages;
 mod page;
@@ -40,6 +41,10 @@ fn main() -> ExitCode {
         trial("the table of contents has each page", links::table_of_contents),
         trial("dead links are found", links::dead_links_are_found),
         trial("each message that a page explains is in the code", messages::of_pages),
+        trial(
+            "the page on accuracy has the figures of the kept simulation",
+            figures::of_the_accuracy,
+        ),
         trial("ci/run --list shows how long a step took", steps::listed_with_their_times),
         trial("each link of the built book leads to a page and a place", links::of_the_built_book),
     ];
