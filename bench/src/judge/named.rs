@@ -26,6 +26,7 @@ pub fn all() -> Vec<Scene> {
         rare_launches,
         long_and_short,
         on_and_off,
+        that_fill_the_card,
         beside_short,
     ] {
         add(&mut all);
@@ -292,6 +293,23 @@ fn on_and_off(all: &mut Vec<Scene>) {
                 all.push(Scene { seconds: 15, ..scene(name, containers) });
             }
         }
+    }
+}
+
+/// Two containers that fill the card together, each in a queue without a pause.
+fn that_fill_the_card(all: &mut Vec<Scene>) {
+    let kinds = [
+        (10 * US, 10 * US),
+        (10 * US, 40 * MS),
+        (40 * MS, 10 * US),
+        (300 * US, 300 * US),
+        (MS, MS),
+    ];
+    for (one, two) in kinds {
+        let name = format!("T13 {}, 30, beside {}, 70", length(one), length(two));
+        let containers =
+            [(30, one), (70, two)].map(|(percent, ns)| Container::one(percent, Job::of(ns)));
+        all.push(scene(name, containers.to_vec()));
     }
 }
 
