@@ -5,7 +5,7 @@
 //! and a longer time contains a wait. Such an operation is taken to last that least time, within the two bounds; any
 //! other, its turns in the mean. If all of them waited, the least waited too, and the turns in the mean are less.
 //!
-//! Without this, kernels of 300 us at 30 % of the device beside the same at 70 % miss their bound.
+//! Without this, `300 us kernels` miss their bound at 30 % of the device beside the same at 70 %.
 
 use crate::throttle::signature::Signature;
 
