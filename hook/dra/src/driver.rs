@@ -58,7 +58,7 @@ impl Kept {
     }
 }
 
-/// What the kubelet is told goes to the log, too.
+/// What the kubelet is answered goes to the log, too.
 impl Plugin for Driver {
     type Error = Error;
 

@@ -42,7 +42,7 @@ impl Rounds {
         let [said, ..] = &mut self.said;
         let cards = match self.program.ask().await {
             Ok(now) => {
-                // One that went while this program did not run is missed only by who has it.
+                // A card that was lost while this program did not run is missed only by the claims that have it.
                 let before = match self.claimed.take() {
                     Some(claimed) => before.still_expected(&now, &claimed),
                     None => before,

@@ -1,4 +1,4 @@
-//! What is over in a stream, in its order, and what its events say about it.
+//! What has ended in a stream, in its order, and what its events say about it.
 
 use super::{
     Timeline,
@@ -16,7 +16,7 @@ const IDLE_NS: u64 = 10_000;
 /// `T14 3 ms, 30, beside 10 us, 70` misses its bound, with turns of 4 ms.
 const ALONE_PART: u64 = 16;
 impl<E> Timeline<E> {
-    /// Returns the next piece of work of a stream that is over, in order.
+    /// Returns the next piece of work of a stream that has ended, in order.
     pub(crate) fn finished(
         &mut self,
         id: StreamId,
@@ -51,9 +51,9 @@ impl<E> Timeline<E> {
                 }
                 Reached::At(at) if front.mark.is_some() => {
                     front.mark.take().into_iter().for_each(|event| events.give_back(event));
-                    let is_over = front.operation.is_none();
+                    let has_ended = front.operation.is_none();
                     let batch = self.reached_mark(id, at);
-                    if is_over {
+                    if has_ended {
                         self.take_front(id, now);
                     }
                     if batch.is_some() {
