@@ -179,6 +179,7 @@ rules! {
             ("bench/a.py", concat!("# Waits for so ", "many seconds.")),
             ("docs/src/limits.md", "A cap of 4 GiB."),
             ("SECURITY.md", "The file tells which."),
+            ("shim/core/src/a.rs", concat!("to", "ld_at: u64")),
         ],
         kept by [
             ("README.md", "It is charged to no process."),
