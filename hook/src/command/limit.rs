@@ -26,7 +26,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 const AFTER: &str = "\
-On the host, as root. The change applies at once, lower or higher than what the container asked for, until --reset or
+On the host, as root. The change applies at once, lower or higher than what the container requested, until --reset or
 the container's end. A lower memory limit frees nothing: later requests are refused. A container that started without a
 memory limit, or without a compute limit, cannot be given that one later. This command grants lending whatever the
 node's setting `lending` is; --core-priority normal with --cores gives a container of low priority a guarantee again.
