@@ -80,8 +80,8 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
     let none = "none runs under limits on this host; see `gpucap status`";
     let target = found.ok_or_else(|| refused(none.into()))?;
     let label = target.label();
-    let fixed = "not a container that the hook has limited: its limits are fixed at its start";
-    let record = target.into_record().ok_or_else(|| refused(fixed.into()))?;
+    let (name, is_run) = (label.clone(), target.is_run());
+    let record = target.into_record().ok_or(Error::Fixed { name, is_run })?;
     let limits = record.limits().ok_or_else(|| refused("its record cannot be read".into()))?;
     if options.core_policy == Some(CorePolicy::Fixed) && options.core_max.is_some() {
         return Err(refused("--core-policy fixed lends nothing, so it has no --core-max".into()));
