@@ -102,6 +102,8 @@ struct Evidence {
     doubtful_until: u64,
 }
 
+/// Five periods of the bucket: enough batches that chance evens out, and what has changed counts for no longer. Only a
+/// size: no part of `bench/ablations` tries another.
 const EPOCH_NS: u64 = 100_000_000;
 /// A ratio of one.
 const ONE: u64 = 1 << 16;

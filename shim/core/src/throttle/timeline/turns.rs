@@ -70,9 +70,12 @@ const LOOK_NS: u64 = 500_000;
 const UNUSED_NS: u64 = 2_000_000;
 /// What was seen longer ago does not say who works now.
 const FRESH_NS: u64 = 10_000_000;
-/// A page that is absent for less time keeps its credit. Further pages are ignored.
+/// A page that is absent for less time keeps its credit. Further pages are ignored: a node of Kubernetes runs
+/// 110 pods unless it is configured otherwise.
 const REMEMBERED_NS: u64 = 10_000_000_000;
 const PAGES: usize = 256;
+/// At least the latest half of the points is kept in full: a quarter of a second of looks. Only a size: measurements
+/// that go farther back are longer, and need less.
 const POINTS: usize = 1024;
 /// The latest points are compared one by one before the others are searched.
 const LATEST: usize = 4;
