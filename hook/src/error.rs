@@ -81,6 +81,12 @@ pub(crate) enum Error {
     /// The limits of a container cannot be changed.
     #[error("limit: container {container}: {why}")]
     Limit { container: String, why: String },
+    /// The limits of what is no container of the hook cannot be changed.
+    #[error(
+        "limit: {name} is {}: its limits are fixed at its start",
+        if *is_run { "a run" } else { "not a container that the hook has limited" }
+    )]
+    Fixed { name: String, is_run: bool },
     /// What is to be explained cannot be found, or may be several.
     #[error("explain: {name:?}: {why}")]
     Explain { name: String, why: String },
@@ -147,6 +153,7 @@ impl Error {
             | Self::File { .. }
             | Self::Container(_)
             | Self::Limit { .. }
+            | Self::Fixed { .. }
             | Self::Explain { .. }
             | Self::NotShown { .. }
             | Self::NoTerminal

@@ -17,10 +17,10 @@ pub(crate) mod init;
 pub(crate) mod launch;
 mod measure;
 pub(crate) mod memory;
-pub(crate) mod order;
 pub(crate) mod pool;
 pub(crate) mod report;
 pub(crate) mod resolve;
+pub(crate) mod synchronize;
 pub(crate) mod vmm;
 
 use crate::budget::device::Device;

@@ -165,7 +165,7 @@ fn bundle() -> Result {
     let lent = json!({"lending": "allowed", "lending_max": 80});
     let text = judged(&env, &lent, &[])?;
     says(&text, "*: memory not limited, time 30% (to 80%)")?;
-    says(&text, "time not throttled, burst")?;
+    says(&text, "time not limited, burst")?;
     let output = judged(&env, &lent, &["--json"])?;
     let json: Value = serde_json::from_str(&output.stdout).map_err(Stop::fail)?;
     let limit = &json["limits"][0];

@@ -166,7 +166,7 @@ fn not_asked() -> Result {
 
 fn explained() -> Result {
     for (env, code, answer) in [
-        ("GPU_MEM_LIMIT=4Gi", 0, "would be limited.\n\n  *: memory 4GiB, time not throttled\n"),
+        ("GPU_MEM_LIMIT=4Gi", 0, "would be limited.\n\n  *: memory 4GiB, time not limited\n"),
         ("B=2", 3, "would not be limited: no limit is requested."),
         (
             "GPU_MEM_LIMIT=0",
@@ -248,7 +248,7 @@ fn allocation() -> Result {
     let place = allocated()?;
     let state = place.file("state.json");
     let answer =
-        "\n\n  GPU-aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa: memory 2GiB, time not throttled\n\n";
+        "\n\n  GPU-aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa: memory 2GiB, time not limited\n\n";
     explain(&place, &["--state", &state], 0, answer)?;
     fs::remove_file(place.path("alloc/u1/app.json"))?;
     explain(&place, &["--state", &state], 0, "  *: memory 4GiB,")?;

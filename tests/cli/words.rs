@@ -206,10 +206,13 @@ fn limit_by_index() -> Result {
 
 fn limit_of_a_run() -> Result {
     let actor = begin()?;
+    let ledger = ledger_of(&actor)?;
+    let user = ledger.split('-').nth(1).unwrap_or_default();
     for name in [format!("run-{}", actor.pid()), actor.pid().to_string()] {
         let output = output(&["limit", &name, "--mem", "1Gi"])?;
         ended(&output, 1)?;
-        says(&output, "not a container that the hook has limited")?;
+        let line = format!("limit: user-{user}/run-{} is a run: its limits are fixed", actor.pid());
+        says(&output, &line)?;
     }
     Ok(())
 }

@@ -106,7 +106,7 @@ fn other_node() -> Result {
     refused(&kubelet.prepare_one(&own)?, "is of the pool n2")?;
     let unknown = "gpu-99999999-0000-0000-0000-000000000000";
     let own = claim(&node, "2", &[share(unknown, ID, "10Gi", "30")]);
-    refused(&kubelet.prepare_one(&own)?, "is not a card of this node")
+    refused(&kubelet.prepare_one(&own)?, "is not a GPU of this node")
 }
 
 fn lost_card() -> Result {

@@ -3,6 +3,8 @@
 //! `ci/ablations` applies them, which takes minutes. What makes them go stale is seen in their text: the lines that a
 //! hunk removes and those around them stand in the named file exactly once. Git may find a block elsewhere than where
 //! its hunk says, and a block that stands there twice could be changed in the wrong place.
+//!
+//! What stays has its cell named where it is: the file that a patch changes names the cell in a comment.
 
 use crate::rules::Fault;
 use crate::source::Source;
@@ -21,7 +23,8 @@ pub(crate) fn stale(patch: &Source, sources: &[Source]) -> Vec<Fault> {
     if said("part: ").is_none_or(str::is_empty) {
         found.push((1, "no line `part: ` says what it leaves out".to_owned()));
     }
-    if said("cell: ").is_none_or(|cell| !BENCHES.iter().any(|bench| cell.starts_with(bench))) {
+    let cell = said("cell: ").filter(|cell| BENCHES.iter().any(|bench| cell.starts_with(bench)));
+    if cell.is_none() {
         found.push((1, "no line `cell: ` says which bench and cell miss it".to_owned()));
     }
     let hunks = hunks(&patch.text);
@@ -34,8 +37,35 @@ pub(crate) fn stale(patch: &Source, sources: &[Source]) -> Vec<Fault> {
         if count != 1 {
             found.push((line, format!("stands {count} times in {path}: {}", before.trim_end())));
         }
+        let is_named = |name: &str| file.is_some_and(|file| comments(&file.text).contains(name));
+        if let Some(name) = cell.map(name_of).filter(|name| !is_named(name)) {
+            found.push((line, format!("no comment in {path} names `{name}`")));
+        }
     }
     found
+}
+
+/// Returns what comments call a cell: its name up to the share in percent, without the bench and what it is a part of.
+/// Of a name that is one word, the bench is a part.
+fn name_of(cell: &str) -> &str {
+    let cell = cell.trim_end_matches(" --quick");
+    let Some((_, name)) = cell.split_once(' ').filter(|(_, name)| name.contains(' ')) else {
+        return cell;
+    };
+    let name = name.trim_start_matches("mixes: ");
+    let is_percent = |part: &str| {
+        let part = part.split(", ").next().unwrap_or_default().trim_start_matches('[');
+        part.starts_with(|sign: char| sign.is_ascii_digit()) && !part.contains(' ')
+    };
+    let end = name.match_indices(", ").find(|(at, comma)| is_percent(&name[at + comma.len()..]));
+    end.map_or(name, |(at, _)| &name[..at])
+}
+
+/// Returns the comments of a file as one line.
+fn comments(text: &str) -> String {
+    let lines = text.lines().filter_map(|line| line.trim_start().strip_prefix("//"));
+    let words = lines.flat_map(|line| line.trim_start_matches(['/', '!']).split_whitespace());
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// The hunks of a patch: the line of each, its file, and what stands there before the change.

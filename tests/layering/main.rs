@@ -179,6 +179,7 @@ rules! {
             ("bench/a.py", concat!("# Waits for so ", "many seconds.")),
             ("docs/src/limits.md", "A cap of 4 GiB."),
             ("SECURITY.md", "The file tells which."),
+            ("shim/core/src/a.rs", concat!("to", "ld_at: u64")),
         ],
         kept by [
             ("README.md", "It is charged to no process."),
@@ -354,7 +355,9 @@ fn a_part_of_the_meter_can_be_left_out_of_the_code_as_it_is() {
 
 #[test]
 fn a_patch_that_does_not_fit_any_more_is_found() {
-    let file = Source::new("a.rs", "let a = 1;\nlet b = 2;\nlet a = 1;\nlet c = 3;\n");
+    let text = "// Without it, `judge T1` and `T2 1 ms,\n// waited for` miss their bounds.\n";
+    let text = format!("{text}let a = 1;\nlet b = 2;\nlet a = 1;\nlet c = 3;\n");
+    let file = Source::new("a.rs", &text);
     let stale = |text: &str| {
         let patch = Source::new("bench/ablations/a.patch", text);
         ablations::stale(&patch, std::slice::from_ref(&file)).len()
@@ -368,6 +371,11 @@ fn a_patch_that_does_not_fit_any_more_is_found() {
     let diff = "--- a/a.rs\n+++ b/a.rs\n@@ -2 +2 @@\n-let b = 2;\n+let b = 0;\n";
     assert_eq!(stale(&format!("part: it\n\n{diff}")), 1, "no cell");
     assert_eq!(stale(&format!("cell: T1\n\n{diff}")), 2, "no part, and no bench of the cell");
+    let cell = |cell: &str| stale(&format!("part: it\ncell: {cell}\n\n{diff}"));
+    assert_eq!(cell("judge T2 1 ms, waited for, 30/70"), 0, "over two lines");
+    assert_eq!(cell("lending mixes: T2 1 ms, waited for, [30, 70]"), 0);
+    assert_eq!(cell("judge T2 2 ms, waited for, 30/70"), 1, "no comment names it");
+    assert_eq!(cell("attacks T1 --quick"), 1, "one word of another bench");
 }
 
 #[test]

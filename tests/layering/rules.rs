@@ -6,8 +6,8 @@
 use crate::blank::words;
 use crate::source::{Source, line_of};
 use crate::tables::{
-    DEPENDENCIES, HOSTS, LIBC, LINES, NEVER, PAGES, PUBLIC, UNSAFE, WORDS, WORDS_ALLOWED,
-    WORDS_OF_PAGES,
+    CODE, DEPENDENCIES, HOSTS, LIBC, LINES, NEVER, PAGES, PUBLIC, UNSAFE, WORDS, WORDS_ALLOWED,
+    WORDS_OF_CODE, WORDS_OF_PAGES,
 };
 
 /// A broken rule: the line, and what is wrong there.
@@ -64,12 +64,13 @@ pub(crate) fn plain_words(source: &Source) -> Vec<Fault> {
         return vec![];
     }
     let of_pages = if is_below(&source.path, PAGES) { WORDS_OF_PAGES } else { &[] };
+    let of_code = if is_below(&source.path, CODE) { WORDS_OF_CODE } else { &[] };
     let mut found = Vec::new();
     for (line, text) in (1..).zip(source.text.lines()) {
         // In a page a name with an underscore is a name of the code, such as CAP_SYS_ADMIN.
         let anywhere = spaced(text, char::is_alphanumeric);
         let in_pages = spaced(text, |sign| sign.is_alphanumeric() || sign == '_');
-        for (words, text) in [(WORDS, anywhere), (of_pages, in_pages)] {
+        for (words, text) in [(WORDS, &anywhere), (of_code, &anywhere), (of_pages, &in_pages)] {
             let words = words.iter().filter(|(word, _)| text.contains(&format!(" {word} ")));
             found.extend(
                 words.map(|(word, instead)| (line, format!("\"{word}\": write {instead}"))),

@@ -268,6 +268,11 @@ pub(crate) const WORDS_OF_PAGES: &[(&str, &str)] = &[
     ("is over", "has ended"),
     ("cure", "a fix"),
 ];
+
+/// Words that shipped code does not use, with their replacements.
+pub(crate) const CODE: &[&str] = &["shim/", "hook/"];
+pub(crate) const WORDS_OF_CODE: &[(&str, &str)] = &[("told", "published, passed, reported")];
+
 /// Where such a word may stand: names of measured cells, recorded results, the published name of an exit code, and this
 /// table.
 pub(crate) const WORDS_ALLOWED: &[&str] = &[

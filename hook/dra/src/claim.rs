@@ -82,7 +82,7 @@ fn share(result: &DeviceRequestAllocationResult, pool: &str) -> std::result::Res
     if result.admin_access == Some(true) {
         return Err(wrong("access without a share of it (adminAccess) is not given"));
     }
-    card(device).ok_or_else(|| wrong("no card has this name"))?;
+    card(device).ok_or_else(|| wrong("no GPU has this name"))?;
     let amount = |name: &str| {
         let held = result.consumed_capacity.as_ref().and_then(|all| all.get(name));
         let held = held.ok_or_else(|| {

@@ -58,7 +58,7 @@ impl Kept {
     }
 }
 
-/// What the kubelet is told goes to the log, too.
+/// What the kubelet is answered goes to the log, too.
 impl Plugin for Driver {
     type Error = Error;
 
@@ -140,7 +140,7 @@ impl Driver {
                 Some((card, _)) if card.has_mig => "has MIG instances now",
                 Some((_, Health::Unhealthy)) => "was lost",
                 Some(_) => continue,
-                None => "is not a card of this node",
+                None => "is not a GPU of this node",
             };
             return Err(Error::claim(own, format!("device {} {why}", share.device)));
         }

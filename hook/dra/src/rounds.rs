@@ -42,7 +42,7 @@ impl Rounds {
         let [said, ..] = &mut self.said;
         let cards = match self.program.ask().await {
             Ok(now) => {
-                // One that went while this program did not run is missed only by who has it.
+                // A card that was lost while this program did not run is missed only by the claims that have it.
                 let before = match self.claimed.take() {
                     Some(claimed) => before.still_expected(&now, &claimed),
                     None => before,
@@ -82,7 +82,7 @@ impl Rounds {
         // What was known before stays: a server that is away takes no devices back.
         if let Ok(rival) = self.server.rival().await {
             self.rival = rival.map(|rival| {
-                format!("this node's cards are offered by {rival} too, and would be given twice")
+                format!("this node's GPUs are offered by {rival} too, and would be given twice")
             });
         }
         let refusal = unwritable.or_else(|| self.rival.clone());
@@ -118,7 +118,7 @@ impl Rounds {
 fn message(health: Health) -> &'static str {
     match health {
         Health::Healthy => "",
-        Health::Unhealthy => "NVIDIA's driver has lost the card",
+        Health::Unhealthy => "NVIDIA's driver has lost the GPU",
         Health::Unknown => "NVIDIA's driver gives no answer",
     }
 }
@@ -127,7 +127,7 @@ fn summary(cards: &Cards) -> String {
     let lost = cards.list.iter().filter(|(_, health)| *health == Health::Unhealthy);
     let lost: Vec<_> = lost.map(|(card, _)| card.name.to_string()).collect();
     let mig = cards.list.iter().filter(|(card, _)| card.has_mig).count();
-    let mut text = format!("{} cards", cards.list.len());
+    let mut text = format!("{} GPUs", cards.list.len());
     if mig > 0 {
         text.push_str(&format!(", {mig} with MIG instances, which are not published"));
     }

@@ -143,8 +143,8 @@ impl Card {
             Ok(samples) => samples,
             Err(code) => {
                 (self.known_us, self.looked_at) = (now_us(), Instant::now());
-                let told = std::mem::replace(&mut self.is_silent, true);
-                return if told {
+                let was_reported = std::mem::replace(&mut self.is_silent, true);
+                return if was_reported {
                     String::new()
                 } else {
                     format!("none {name} {}\n", nvml.text(code))

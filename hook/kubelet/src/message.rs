@@ -10,7 +10,7 @@ use std::collections::HashMap;
 #[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
 pub(crate) struct Empty {}
 
-/// What the kubelet is told of a plugin.
+/// What a plugin says of itself to the kubelet.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub(crate) struct PluginInfo {
     #[prost(string, tag = "1")]

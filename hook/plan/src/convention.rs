@@ -2,7 +2,7 @@
 //!
 //! Each convention reads the [`Facts`] and returns the grants that it found there; finding nothing has no effect. It
 //! never chooses among grants: the minimum does. A value that its convention does not allow is an error. Two zeros
-//! differ: a limit of zero bytes is never "no limit", while a share of zero is "not throttled" in those conventions whose
+//! differ: a limit of zero bytes is never "no limit", while a share of zero is "not limited" in those conventions whose
 //! own plugins write it so (HAMi, Volcano, vgpu-manager).
 
 mod ack;

@@ -2,8 +2,8 @@
 //!
 //! A source gives a share, a most, a policy or a priority; they are joined before ([`merge`](crate::merge)), so that the
 //! share of one convention and the policy of another come together. The node's setting `lending` then decides: `off`
-//! makes each share fixed, `allowed` lends to who asks, `always` to all that do not refuse it. So no request raises a
-//! limit on a node that does not lend, and none is lent above `lending_max`.
+//! makes each share fixed, `allowed` lends to containers that request it, `always` to all that do not refuse it. So no
+//! request raises a limit on a node that does not lend, and none is lent above `lending_max`.
 
 use gpucap_core::config::{CorePolicy, Wish};
 use gpucap_core::limits::file::{Entry, Key};

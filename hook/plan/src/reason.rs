@@ -35,7 +35,7 @@ pub enum Reason {
     #[error("the sources name more GPUs than any machine has")]
     TooManyGpus,
     /// Some sources name GPUs, others MIG instances; whether they mean the same is unknown here.
-    #[error("some sources name cards and others MIG instances: name the same devices in all")]
+    #[error("some sources name GPUs and others MIG instances: name the same devices in all")]
     CardsAndInstances,
     /// The node demands a limit for each container with a GPU, and none was given.
     #[error(

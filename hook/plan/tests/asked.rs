@@ -110,9 +110,9 @@ fn names_without_end_are_compared_in_bounds() {
 #[test]
 fn a_container_whose_programs_may_mount_is_noted() {
     let case = |kernel: bool| json!({"env": ["GPU_MEM_LIMIT=4Gi"], "user_namespaces": kernel});
-    let is_told =
+    let is_noted =
         |case: &Value| decided(case).notes.iter().any(|note| note.contains("user namespaces"));
-    assert_eq!([is_told(&case(true)), is_told(&case(false))], [true, false]);
+    assert_eq!([is_noted(&case(true)), is_noted(&case(false))], [true, false]);
 }
 
 #[test]

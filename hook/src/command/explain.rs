@@ -38,7 +38,10 @@ Examples:
 
 /// The words behind `gpucap explain`.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = AFTER)]
+#[command(
+    after_long_help = AFTER,
+    override_usage = "gpucap explain [OPTIONS] [NAME|BUNDLE]\n       gpucap explain [OPTIONS] --pid <PID>"
+)]
 pub(crate) struct Options {
     /// The process to look at; without it and a NAME, a program started from here
     #[arg(long, conflicts_with = "name")]

@@ -36,7 +36,7 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
     let pages = pages::sweep(&pages::directory(&node));
     let ledgers = ledgers::sweep();
     let text = format!(
-        "containers forgotten: {records}\nusage pages removed: {pages}\nledgers removed: {ledgers}\n"
+        "states of containers removed: {records}\nusage pages removed: {pages}\nledgers removed: {ledgers}\n"
     );
     output::print(&text)?;
     Ok(Exit::OK)

@@ -26,7 +26,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 const AFTER: &str = "\
-On the host, as root. The change applies at once, lower or higher than what the container asked for, until --reset or
+On the host, as root. The change applies at once, lower or higher than what the container requested, until --reset or
 the container's end. A lower memory limit frees nothing: later requests are refused. A container that started without a
 memory limit, or without a compute limit, cannot be given that one later. This command grants lending whatever the
 node's setting `lending` is; --core-priority normal with --cores gives a container of low priority a guarantee again.
@@ -80,8 +80,8 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
     let none = "none runs under limits on this host; see `gpucap status`";
     let target = found.ok_or_else(|| refused(none.into()))?;
     let label = target.label();
-    let fixed = "not a container that the hook has limited: its limits are fixed at its start";
-    let record = target.into_record().ok_or_else(|| refused(fixed.into()))?;
+    let (name, is_run) = (label.clone(), target.is_run());
+    let record = target.into_record().ok_or(Error::Fixed { name, is_run })?;
     let limits = record.limits().ok_or_else(|| refused("its record cannot be read".into()))?;
     if options.core_policy == Some(CorePolicy::Fixed) && options.core_max.is_some() {
         return Err(refused("--core-policy fixed lends nothing, so it has no --core-max".into()));

@@ -35,7 +35,8 @@ Inside another budget (a container's, or another run's) the lower limit holds, a
 With --core-policy burst the share is guaranteed, and time that other limited programs leave unused may be used up to
 --core-max; with --core-priority low nothing is guaranteed.
 
-Exit status: the program's own; 125 if nothing was run (also for an option that is not known), 126 if the program cannot be executed, 127 if it was not found.
+Exit status: the program's own; 125 if nothing was run (also for an option that is not known), 126 if the program
+cannot be executed, 127 if it was not found.
 
 Examples:
   gpucap run --mem 4Gi python train.py
@@ -44,7 +45,12 @@ Examples:
 
 /// The words behind `gpucap run`.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = AFTER, override_usage = "gpucap run [--mem SIZE] [--cores PERCENT] [--profile NAME] [--core-policy POLICY] [--core-max PERCENT] [--core-priority PRIORITY] [--gpu GPU]... [--] PROGRAM [ARGUMENT]...")]
+#[command(
+    after_long_help = AFTER,
+    override_usage = "gpucap run [--mem SIZE] [--cores PERCENT] [--profile NAME] [--core-policy POLICY] \
+                      [--core-max PERCENT] [--core-priority PRIORITY] [--gpu GPU]... [--color WHEN] [--] PROGRAM \
+                      [ARGUMENT]..."
+)]
 pub(crate) struct Options {
     /// Memory of each GPU: 4Gi, 4096Mi, 25%, ...
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]

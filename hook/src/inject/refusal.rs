@@ -111,7 +111,7 @@ impl Reason {
 
     const fn remedy(&self) -> &'static str {
         match self {
-            Self::Plan(_) => "`gpucap explain BUNDLE` shows which source asked for what",
+            Self::Plan(_) => "`gpucap explain BUNDLE` shows which source requested what",
             Self::State(_) => "the hook belongs to the stage createRuntime of an OCI runtime",
             Self::Library(_) => "install it again",
             Self::NoGlibc => {

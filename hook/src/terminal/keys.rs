@@ -1,8 +1,8 @@
 //! The keys that a person presses, of the bytes that a terminal sends.
 //!
 //! A key may arrive in several parts over a network. What may still become a longer sequence is kept until more bytes
-//! come, or until [`Keys::flush`] says that none do: so the key Esc is told from the sequences that begin with its byte.
-//! Bytes that make no key are left out. Pure.
+//! come, or until [`Keys::flush`] says that none do: so the key Esc is not taken for a sequence that begins with its
+//! byte. Bytes that make no key are left out. Pure.
 
 /// A key.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

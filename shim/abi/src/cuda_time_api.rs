@@ -66,94 +66,94 @@ macro_rules! cuda_time_api {
 
             // --- when work is done ---
             /// Work is done when it returns: what was paid in advance is settled, and what pools gave back is refunded.
-            fn cuCtxSynchronize() => order::context_synchronize, sync, "cuCtxSynchronize" @ 2000;
+            fn cuCtxSynchronize() => synchronize::context_synchronize, sync, "cuCtxSynchronize" @ 2000;
             /// Work is done when it returns: what was paid in advance is settled, and what pools gave back is refunded.
             fn cuCtxSynchronize_v2(context: $crate::cuda::CUcontext)
-                => order::context_synchronize_v2, sync, "cuCtxSynchronize" @ 13000;
+                => synchronize::context_synchronize_v2, sync, "cuCtxSynchronize" @ 13000;
             /// Work is done when it returns: what was paid in advance is settled, and what pools gave back is refunded.
             fn cuEventSynchronize(event: $crate::cuda::CUevent)
-                => order::event_synchronize, sync, "cuEventSynchronize" @ 2000;
+                => synchronize::event_synchronize, sync, "cuEventSynchronize" @ 2000;
             /// Work is done when it returns: what was paid in advance is settled, and what pools gave back is refunded.
             fn cuStreamSynchronize(stream: $crate::cuda::CUstream)
-                => order::stream_synchronize, sync, "cuStreamSynchronize" @ 2000;
+                => synchronize::stream_synchronize, sync, "cuStreamSynchronize" @ 2000;
             /// Work is done when it returns: what was paid in advance is settled, and what pools gave back is refunded.
             fn cuStreamSynchronize_ptsz(stream: $crate::cuda::CUstream)
-                => order::stream_synchronize, sync, "cuStreamSynchronize" @ 7000 ptsz;
+                => synchronize::stream_synchronize, sync, "cuStreamSynchronize" @ 7000 ptsz;
             /// Where it waits, work is done when it returns: what was paid in advance is settled.
             fn cuMemcpyDtoH(to: *mut ::core::ffi::c_void, from: $crate::cuda::CUdeviceptr_v1, bytes: u32)
-                => order::copy_to_host, order, "cuMemcpyDtoH" @ 2000;
+                => synchronize::copy_to_host, order, "cuMemcpyDtoH" @ 2000;
             /// Where it waits, work is done when it returns: what was paid in advance is settled.
             fn cuMemcpyDtoH_v2(to: *mut ::core::ffi::c_void, from: $crate::cuda::CUdeviceptr, bytes: usize)
-                => order::copy_to_host, order, "cuMemcpyDtoH" @ 3020;
+                => synchronize::copy_to_host, order, "cuMemcpyDtoH" @ 3020;
             /// Where it waits, work is done when it returns: what was paid in advance is settled.
             fn cuMemcpyDtoH_v2_ptds(to: *mut ::core::ffi::c_void, from: $crate::cuda::CUdeviceptr, bytes: usize)
-                => order::copy_to_host, order, "cuMemcpyDtoH" @ 7000 ptsz;
+                => synchronize::copy_to_host, order, "cuMemcpyDtoH" @ 7000 ptsz;
             /// Where it waits, work is done when it returns: what was paid in advance is settled.
             fn cuMemcpyAtoH(to: *mut ::core::ffi::c_void, from: $crate::cuda::CUarray, offset: u32, bytes: u32)
-                => order::array_to_host, order, "cuMemcpyAtoH" @ 2000;
+                => synchronize::array_to_host, order, "cuMemcpyAtoH" @ 2000;
             /// Where it waits, work is done when it returns: what was paid in advance is settled.
             fn cuMemcpyAtoH_v2(to: *mut ::core::ffi::c_void, from: $crate::cuda::CUarray, offset: usize, bytes: usize)
-                => order::array_to_host, order, "cuMemcpyAtoH" @ 3020;
+                => synchronize::array_to_host, order, "cuMemcpyAtoH" @ 3020;
             /// Where it waits, work is done when it returns: what was paid in advance is settled.
             fn cuMemcpyAtoH_v2_ptds(to: *mut ::core::ffi::c_void, from: $crate::cuda::CUarray, offset: usize,
                 bytes: usize)
-                => order::array_to_host, order, "cuMemcpyAtoH" @ 7000 ptsz;
+                => synchronize::array_to_host, order, "cuMemcpyAtoH" @ 7000 ptsz;
             /// What is in flight stays paid for; another stream may have the handle next.
             fn cuStreamDestroy(stream: $crate::cuda::CUstream)
-                => order::stream_destroy, sync, "cuStreamDestroy" @ 2000;
+                => synchronize::stream_destroy, sync, "cuStreamDestroy" @ 2000;
             /// What is in flight stays paid for; another stream may have the handle next.
             fn cuStreamDestroy_v2(stream: $crate::cuda::CUstream)
-                => order::stream_destroy, sync, "cuStreamDestroy" @ 4000;
+                => synchronize::stream_destroy, sync, "cuStreamDestroy" @ 4000;
 
             // --- what is recorded instead of carried out ---
             /// Until its end, launches into the stream are recorded: they pay nothing and never wait.
             fn cuStreamBeginCapture(stream: $crate::cuda::CUstream)
-                => order::begin_capture, order, "cuStreamBeginCapture" @ 10000;
+                => synchronize::begin_capture, order, "cuStreamBeginCapture" @ 10000;
             /// Until its end, launches into the stream are recorded: they pay nothing and never wait.
             fn cuStreamBeginCapture_ptsz(stream: $crate::cuda::CUstream)
-                => order::begin_capture, order, "cuStreamBeginCapture" @ 10000 ptsz;
+                => synchronize::begin_capture, order, "cuStreamBeginCapture" @ 10000 ptsz;
             /// Until its end, launches into the stream are recorded: they pay nothing and never wait.
             fn cuStreamBeginCapture_v2(stream: $crate::cuda::CUstream, mode: ::core::ffi::c_int)
-                => order::begin_capture_v2, order, "cuStreamBeginCapture" @ 10010;
+                => synchronize::begin_capture_v2, order, "cuStreamBeginCapture" @ 10010;
             /// Until its end, launches into the stream are recorded: they pay nothing and never wait.
             fn cuStreamBeginCapture_v2_ptsz(stream: $crate::cuda::CUstream, mode: ::core::ffi::c_int)
-                => order::begin_capture_v2, order, "cuStreamBeginCapture" @ 10010 ptsz;
+                => synchronize::begin_capture_v2, order, "cuStreamBeginCapture" @ 10010 ptsz;
             /// Until its end, launches into the stream are recorded: they pay nothing and never wait.
             fn cuStreamBeginCaptureToGraph(stream: $crate::cuda::CUstream, graph: $crate::cuda::CUgraph,
                 dependencies: *const $crate::cuda::CUgraphNode, edges: *const ::core::ffi::c_void, count: usize,
                 mode: ::core::ffi::c_int)
-                => order::begin_capture_to_graph, order, "cuStreamBeginCaptureToGraph" @ 12030;
+                => synchronize::begin_capture_to_graph, order, "cuStreamBeginCaptureToGraph" @ 12030;
             /// Until its end, launches into the stream are recorded: they pay nothing and never wait.
             fn cuStreamBeginCaptureToGraph_ptsz(stream: $crate::cuda::CUstream, graph: $crate::cuda::CUgraph,
                 dependencies: *const $crate::cuda::CUgraphNode, edges: *const ::core::ffi::c_void, count: usize,
                 mode: ::core::ffi::c_int)
-                => order::begin_capture_to_graph, order, "cuStreamBeginCaptureToGraph" @ 12030 ptsz;
+                => synchronize::begin_capture_to_graph, order, "cuStreamBeginCaptureToGraph" @ 12030 ptsz;
             /// Until its end, launches into the stream are recorded: they pay nothing and never wait.
             fn cuStreamBeginCaptureToCig(stream: $crate::cuda::CUstream, params: *mut ::core::ffi::c_void)
-                => order::begin_capture_to_cig, order, "cuStreamBeginCaptureToCig" @ 13010;
+                => synchronize::begin_capture_to_cig, order, "cuStreamBeginCaptureToCig" @ 13010;
             /// Until its end, launches into the stream are recorded: they pay nothing and never wait.
             fn cuStreamBeginCaptureToCig_ptsz(stream: $crate::cuda::CUstream, params: *mut ::core::ffi::c_void)
-                => order::begin_capture_to_cig, order, "cuStreamBeginCaptureToCig" @ 13010 ptsz;
+                => synchronize::begin_capture_to_cig, order, "cuStreamBeginCaptureToCig" @ 13010 ptsz;
             /// Until its end, launches into the stream are recorded: they pay nothing and never wait.
             fn cuStreamBeginRecaptureToGraph(stream: $crate::cuda::CUstream, mode: ::core::ffi::c_int,
                 graph: $crate::cuda::CUgraph, callback: *mut ::core::ffi::c_void, data: *mut ::core::ffi::c_void)
-                => order::begin_recapture, order, "cuStreamBeginRecaptureToGraph" @ 13030;
+                => synchronize::begin_recapture, order, "cuStreamBeginRecaptureToGraph" @ 13030;
             /// Until its end, launches into the stream are recorded: they pay nothing and never wait.
             fn cuStreamBeginRecaptureToGraph_ptsz(stream: $crate::cuda::CUstream, mode: ::core::ffi::c_int,
                 graph: $crate::cuda::CUgraph, callback: *mut ::core::ffi::c_void, data: *mut ::core::ffi::c_void)
-                => order::begin_recapture, order, "cuStreamBeginRecaptureToGraph" @ 13030 ptsz;
+                => synchronize::begin_recapture, order, "cuStreamBeginRecaptureToGraph" @ 13030 ptsz;
             /// From here on, launches into the stream pay again.
             fn cuStreamEndCapture(stream: $crate::cuda::CUstream, graph: *mut $crate::cuda::CUgraph)
-                => order::end_capture, order, "cuStreamEndCapture" @ 10000;
+                => synchronize::end_capture, order, "cuStreamEndCapture" @ 10000;
             /// From here on, launches into the stream pay again.
             fn cuStreamEndCapture_ptsz(stream: $crate::cuda::CUstream, graph: *mut $crate::cuda::CUgraph)
-                => order::end_capture, order, "cuStreamEndCapture" @ 10000 ptsz;
+                => synchronize::end_capture, order, "cuStreamEndCapture" @ 10000 ptsz;
             /// From here on, launches into the stream pay again.
             fn cuStreamEndCaptureToCig(stream: $crate::cuda::CUstream)
-                => order::end_capture_to_cig, order, "cuStreamEndCaptureToCig" @ 13010;
+                => synchronize::end_capture_to_cig, order, "cuStreamEndCaptureToCig" @ 13010;
             /// From here on, launches into the stream pay again.
             fn cuStreamEndCaptureToCig_ptsz(stream: $crate::cuda::CUstream)
-                => order::end_capture_to_cig, order, "cuStreamEndCaptureToCig" @ 13010 ptsz;
+                => synchronize::end_capture_to_cig, order, "cuStreamEndCaptureToCig" @ 13010 ptsz;
             /// What the graph takes is measured anew.
             fn cuGraphExecUpdate(exec: $crate::cuda::CUgraphExec, graph: $crate::cuda::CUgraph,
                 error: *mut $crate::cuda::CUgraphNode, result: *mut ::core::ffi::c_int)

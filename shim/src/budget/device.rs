@@ -155,7 +155,7 @@ impl Device {
             policy.log(
                 LogLevel::Info,
                 format_args!(
-                    "limits: above the card, clamped device={uuid} limit={}",
+                    "limits: above what the GPU has, clamped device={uuid} limit={}",
                     Bytes(limit)
                 ),
             );

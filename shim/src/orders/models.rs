@@ -19,7 +19,7 @@ mod span;
 use opened::Opened;
 use span::Span;
 
-/// One thread has opened a driver library and has told another; its scan redirects the library, with plain stores here.
+/// One thread has opened a driver library and notified another; its scan redirects the library, with plain stores here.
 #[test]
 fn who_skips_a_scan_sees_what_it_wrote() {
     loom::model(|| {
@@ -27,15 +27,15 @@ fn who_skips_a_scan_sees_what_it_wrote() {
         let shared = Arc::new((opened, AtomicU64::new(0), AtomicU64::new(0)));
         let scanned = Arc::clone(&shared);
         let scan = thread::spawn(move || {
-            let (opened, told, table) = &*scanned;
+            let (opened, notified, table) = &*scanned;
             opened.note();
-            told.store(1, Ordering::Release);
+            notified.store(1, Ordering::Release);
             let calls = opened.calls();
             table.store(1, Ordering::Relaxed);
             opened.saw(calls);
         });
-        let (opened, told, table) = &*shared;
-        if told.load(Ordering::Acquire) == 1 && opened.all_seen() {
+        let (opened, notified, table) = &*shared;
+        if notified.load(Ordering::Acquire) == 1 && opened.all_seen() {
             assert_eq!(table.load(Ordering::Relaxed), 1);
         }
         scan.join().expect("ended");

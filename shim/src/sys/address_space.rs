@@ -6,7 +6,7 @@ use core::ffi::c_void;
 
 /// The bytes of a page: 4096 on x86-64; on arm64 the kernel is built for 4, 16 or 64 KiB.
 pub(crate) fn page_size() -> u64 {
-    // SAFETY: reads what the loader was told when the program began.
+    // SAFETY: reads what the kernel passed to the loader when the program began.
     let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     u64::try_from(bytes).unwrap_or(4096)
 }

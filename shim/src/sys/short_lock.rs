@@ -20,9 +20,9 @@ pub(crate) struct ShortLock(AtomicBool);
 pub(crate) type Short<T> = parking_lot::lock_api::Mutex<ShortLock, T>;
 
 /// How often a thread looks before it sleeps, after two pauses of the processor and then each time twice as many: 30 in
-/// all, 0.3 to 1.4 us, and a holder that runs needs less. Each look takes the word from the holder's cache, and who sleeps
-/// leaves the processor to a holder that was preempted: with 200 looks, one pause apart, a pair of calls kept a processor
-/// 1.4 (4 threads) to 1.9 (16 threads) times as long.
+/// all, 0.3 to 1.4 us, and a holder that runs needs less. Each look takes the word from the holder's cache, and a
+/// thread that sleeps leaves the processor to a holder that was preempted: with 200 looks, one pause apart, a pair of
+/// calls kept a processor 1.4 (4 threads) to 1.9 (16 threads) times as long.
 const LOOKS: u32 = 4;
 
 impl ShortLock {

@@ -161,14 +161,14 @@ impl Gate {
         copy: &DriverCopy,
         (id, context): (StreamId, ContextId),
         stream: CUstream,
-        tell: impl FnOnce(&mut Inside, StreamId, Mark, u64),
+        pass: impl FnOnce(&mut Inside, StreamId, Mark, u64),
     ) {
         let Some([first, second]) = self.spare(copy, context) else { return };
         match first.record(copy, stream) {
             Ok(mark) => {
                 let now = sys::monotonic_ns();
                 self.keep([second]);
-                self.asking(copy, |inside| tell(inside, id, mark, now));
+                self.asking(copy, |inside| pass(inside, id, mark, now));
             }
             Err(first) => self.keep([first, second]),
         }
@@ -249,7 +249,7 @@ impl Gate {
         let mut inside = self.inside.lock();
         self.follow(&mut inside);
         let done = work(&mut inside);
-        self.tell(&mut inside);
+        self.publish(&mut inside);
         done
     }
 
@@ -269,7 +269,7 @@ impl Gate {
     }
 
     /// Writes what has been settled to the ledger, and publishes the report for the peers.
-    fn tell(&self, inside: &mut Inside) {
+    fn publish(&self, inside: &mut Inside) {
         let totals = inside.meter.totals();
         let reported = core::mem::replace(&mut inside.reported, totals);
         let busy = totals.busy_ns.saturating_sub(reported.busy_ns);

@@ -166,11 +166,11 @@ impl StreamTable {
         Some(entry)
     }
 
-    /// Removes the streams for which `ended` is true; `tell` passes each to the meter.
+    /// Removes the streams for which `ended` is true; `pass` hands each to the meter.
     pub(crate) fn end(
         &self,
         mut ended: impl FnMut(&Key, Option<&StreamEntry>) -> bool,
-        mut tell: impl FnMut(&'static StreamEntry, StreamId),
+        mut pass: impl FnMut(&'static StreamEntry, StreamId),
     ) {
         let mut known = self.known.lock();
         let before = known.len();
@@ -181,7 +181,7 @@ impl StreamTable {
             // The lock is released before the meter is called: a thread that holds the meter may ask for an entry's
             // stream.
             let ended = entry.stream.lock().id.take();
-            ended.into_iter().for_each(|id| tell(entry, id));
+            ended.into_iter().for_each(|id| pass(entry, id));
             unused.push(entry);
         }
         if known.len() != before {
@@ -194,13 +194,13 @@ impl StreamTable {
     pub(crate) fn sweep(
         &self,
         is_alive: impl Fn(u32) -> bool,
-        tell: impl FnMut(&'static StreamEntry, StreamId),
+        pass: impl FnMut(&'static StreamEntry, StreamId),
     ) {
         let count = || self.known.lock().len();
         if count() < self.sweep_at.load(Ordering::Relaxed).max(FEW) {
             return;
         }
-        self.end(|key, _| key.thread != 0 && !is_alive(key.thread), tell);
+        self.end(|key, _| key.thread != 0 && !is_alive(key.thread), pass);
         self.sweep_at.store(count().saturating_mul(2), Ordering::Relaxed);
     }
 

@@ -72,8 +72,8 @@ fn what_cannot_be_read_is_an_error_and_never_no_limit() {
         (changed("/consumedCapacity/cores", json!("101")), "from 1 to 100"),
         (changed("/consumedCapacity/cores", json!("300m")), "not an amount"),
         (changed("/pool", json!("n2")), "of the pool n2"),
-        (changed("/device", json!("gpu-0")), "no card has this name"),
-        (changed("/device", json!("../../etc")), "no card has this name"),
+        (changed("/device", json!("gpu-0")), "no GPU has this name"),
+        (changed("/device", json!("../../etc")), "no GPU has this name"),
         (
             read(
                 json!([result()]),

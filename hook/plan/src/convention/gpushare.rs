@@ -20,7 +20,7 @@ pub(super) fn read(facts: &Facts<'_>) -> Result<Vec<Grant>, Reason> {
     if let Some(held) = get(index) {
         // The plugin's own word for failure; any other text that is no number is not from the plugin.
         if held.split(',').any(|word| number::whole("", word.trim()).is_err()) {
-            let why = "no card was allocated: the device plugin failed for this pod";
+            let why = "no GPU was allocated: the device plugin failed for this pod";
             return Err(Reason::value(format!("environment {index}"), held, why));
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! `CUDA_DEVICE_MEMORY_LIMIT[_<i>]=3000m` counts the cards as `NVIDIA_VISIBLE_DEVICES` lists them: the plugin writes
 //! both in one order, while HAMi's own library counts as CUDA does, which is how it mixes up unequal limits. One
-//! `CUDA_DEVICE_SM_LIMIT` is for all; 0 is HAMi's way to write "not throttled", and is written for each pod that asks
+//! `CUDA_DEVICE_SM_LIMIT` is for all; 0 is HAMi's way to write "not limited", and is written for each pod that asks
 //! for memory alone. The annotations name cards by UUID (`device_list`).
 
 use gpucap_core::units::Amount;

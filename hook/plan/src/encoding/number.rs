@@ -59,7 +59,7 @@ pub(crate) fn portion(source: &str, held: &str) -> Result<Share, Reason> {
     share.ok_or_else(|| Reason::value(source, held, "not a decimal part from 0.01 to 1"))
 }
 
-/// A percentage, where the convention writes 0 for "not throttled".
+/// A percentage, where the convention writes 0 for "not limited".
 pub(crate) fn percent_or_free(source: &str, held: &str) -> Result<Option<Share>, Reason> {
     if held == "0" { Ok(None) } else { percent(source, held).map(Some) }
 }

@@ -60,7 +60,7 @@ impl Stage {
             gpucap,
             program,
             directory,
-            stub: stub.then(|| "asked for with --stub".to_owned()),
+            stub: stub.then(|| "requested with --stub".to_owned()),
         };
         ledgers::sweep();
         sweep();

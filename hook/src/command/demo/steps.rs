@@ -37,12 +37,12 @@ fn limit_for(card: &Card) -> Result<u64> {
     let fits = |limit: &u64| *limit <= card.total && limit + 512 <= card.free;
     let limit = [2048, 1024, 640].into_iter().find(fits);
     limit.map(|mib| mib * MIB).ok_or_else(|| {
-        Error::Demo(format!("only {} MiB of the card are free; it takes 1152", card.free))
+        Error::Demo(format!("only {} MiB of the GPU are free; it takes 1152", card.free))
     })
 }
 
 fn before(stage: &Stage, show: Show) -> Result<Card> {
-    show.title(1, "An ordinary program sees the whole card")?;
+    show.title(1, "An ordinary program sees the whole GPU")?;
     show.command(PROGRAM)?;
     view(show, &mut stage.bare(&[]))
 }
@@ -54,14 +54,14 @@ fn after(stage: &Stage, show: Show, limit: u64) -> Result {
     let mib = limit / MIB;
     show.check(
         card.total == mib && card.free < mib,
-        &format!("CUDA: the card has {mib} MiB, less the program's own context"),
+        &format!("CUDA: the GPU has {mib} MiB, less the program's own context"),
         &format!("{card:?}"),
     )?;
     if card.table.is_empty() {
         return Ok(());
     }
     let used = mib - card.free;
-    let expected = format!("NVML: the same card, {used} MiB of it in use");
+    let expected = format!("NVML: the same GPU, {used} MiB of it in use");
     show.check(card.table.contains(&(used, mib)), &expected, &format!("{card:?}"))
 }
 

@@ -126,7 +126,7 @@ fn of_variable<T: Display + PartialEq>(
     what: &str,
 ) -> String {
     if earlier == Some(list) {
-        return format!("{name}={list}: what the container asked for, and part of the above");
+        return format!("{name}={list}: what the container requested, and part of the above");
     }
     let gpus = match list {
         PerGpu::Every(_) => "of each GPU",
@@ -139,7 +139,7 @@ fn of_variable<T: Display + PartialEq>(
 fn of_policy(name: &str, held: &impl Display, is_known: bool, has_file: bool) -> String {
     match (is_known, has_file) {
         (true, _) => format!(
-            "{name}={held}: what the container asked for; the above is what the node grants"
+            "{name}={held}: what the container requested; the above is what the node grants"
         ),
         (false, true) => {
             format!("{name}={held}: beside a limits file it can only take lending away")

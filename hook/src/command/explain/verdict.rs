@@ -87,7 +87,7 @@ impl Why {
             Self::Secure => "the program runs with rights that its caller has not (set-user-id or \
                              file capabilities): its loader ignores LD_PRELOAD"
                 .into(),
-            Self::NotLoaded => "libgpucap.so is asked for and not in the process".into(),
+            Self::NotLoaded => "libgpucap.so is requested and not in the process".into(),
         }
     }
 }

@@ -6,7 +6,7 @@
 use super::name::{of_container, short_id};
 use super::view::{Container, LedgerView, Row, Status};
 use super::{MOST_ROWS, Machine, gather};
-use crate::container::ledgers::BY_HOOK;
+use crate::container::ledgers::{BY_HOOK, Name};
 use crate::container::records::{self, Record};
 use crate::node::proc::Process;
 use gpucap_plan::Node;
@@ -74,6 +74,12 @@ impl Target {
     /// The name by which `status` shows it.
     pub(crate) fn label(&self) -> String {
         self.ledger.label()
+    }
+
+    /// Returns whether it is what `gpucap run` started.
+    pub(crate) fn is_run(&self) -> bool {
+        self.ledger.container.is_none()
+            && matches!(Name::of(&self.ledger.path), Some(Name::Run { .. }))
     }
 
     /// What the hook wrote down of it; `None` of what is no container.

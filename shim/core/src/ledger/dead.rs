@@ -120,8 +120,8 @@ impl Ledger {
     pub fn is_time_to_look(&self, now_ns: u64, period_ns: u64) -> bool {
         let word = &self.header.looked;
         let last = word.load();
-        // A time that is a little ahead is that of one who read the clock later, a time further ahead is that of another
-        // boot, or nonsense.
+        // A time that is a little ahead is that of a process that read the clock later, a time further ahead is that of
+        // another boot, or nonsense.
         let is_recent = now_ns.abs_diff(last) < period_ns;
         !is_recent && word.replace(last, now_ns).is_ok()
     }

@@ -40,7 +40,7 @@ impl DeviceFacts {
 pub struct Resolved {
     /// Bytes this device may give; at most what it has. None: not limited.
     pub memory: Option<u64>,
-    /// What it may have of its time. None: not throttled.
+    /// What it may have of its time. None: not limited.
     pub core: Option<ComputeLimit>,
     /// More memory was asked for than the device has: it is worth a line at info.
     pub clamped: bool,

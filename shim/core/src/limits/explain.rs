@@ -40,7 +40,7 @@ impl fmt::Display for Line {
         match (self.core, self.core_max) {
             (Some(core), _) => write!(f, ", time {core}"),
             (None, Some(most)) => write!(f, ", time at most {most}"),
-            (None, None) => f.write_str(", time not throttled"),
+            (None, None) => f.write_str(", time not limited"),
         }
     }
 }

@@ -355,10 +355,10 @@ fn each_source_is_explained_and_the_result_comes_last() {
         lines(&with(&pairs, &file), &CARD),
         [
             "/.gpucap/limits (test): memory 4GiB, time 30%",
-            "GPU_MEM_LIMIT (50%): memory 8GiB, time not throttled",
+            "GPU_MEM_LIMIT (50%): memory 8GiB, time not limited",
             "GPU_PROFILE (1g): memory 2GiB, time 14.28%",
             "GPU_CORE_PCT (ignored: GPU_CORE_PCT=\"abc\": not a decimal number; allowed: 1 to 100, \
-             or per GPU: 0=30,GPU-<uuid>=50): memory not limited, time not throttled",
+             or per GPU: 0=30,GPU-<uuid>=50): memory not limited, time not limited",
             "result: memory 2GiB, time 14.28%",
         ]
     );
@@ -366,7 +366,7 @@ fn each_source_is_explained_and_the_result_comes_last() {
     assert_eq!(
         lines(&with(&[], &file), &other).last().map(String::as_str),
         Some(
-            "result (refused: the limits file does not list this GPU): memory 0, time not throttled"
+            "result (refused: the limits file does not list this GPU): memory 0, time not limited"
         )
     );
     let unknown = DeviceFacts { index: None, ..CARD };

@@ -45,14 +45,15 @@ pub(crate) struct Charging {
     due_ns: u64,
 }
 
-/// At most one turn is carried over to later measurements.
+/// At most one turn is carried over to later measurements: see [`at_least`](Charging::at_least).
 const SAVED_NS: u64 = 2_000_000;
 /// Each operation takes this part off the longest turn, which is forgotten after a few hundred.
 const DECAY: u64 = 64;
 /// Of an operation that took this number of rounds of turns, its mean part is closer than what the number shows. Without
 /// this, `W2 40 ms kernels`, 30, get 27 beside `W1 10 us kernels`, 30, and `W4 4 streams x 50 us`, 40.
 const MANY_ROUNDS: u64 = 16;
-/// For how long a launch that took far longer than expected is taken to come again.
+/// For how long a launch that took far longer than expected is taken to come again. Without the notice that follows,
+/// `T10 1 in 100 takes 15 ms, waited for`, 30, leaves the other one 23 of 40 %.
 const LATELY_NS: u64 = 10_000_000_000;
 
 impl Charging {
@@ -202,7 +203,7 @@ impl Charging {
     /// Returns the cost of a steady operation: its usual time, but at least what the peers' reports leave to this
     /// process. The reports are late, so a minimum above the usual time is first set against earlier ones below it.
     /// Without the least, `T14 1500 us, 30, beside 10 us, 70` gets 8 points more than its bound allows; if it were not
-    /// set against earlier ones, kernels of 300 us at 50 % would get 43 beside `W2 40 ms kernels` at 50 %.
+    /// set against earlier ones, `300 us kernels` at 50 % would get 43 beside `W2 40 ms kernels` at 50 %.
     fn at_least(&mut self, time_ns: u64, least_ns: u64) -> u64 {
         let saved_ns = self.saved_ns.saturating_add(time_ns.saturating_sub(least_ns));
         let missing_ns = least_ns.saturating_sub(time_ns);

@@ -160,7 +160,7 @@ impl<'a, E> Meter<'a, E> {
             pair => {
                 pair.into_iter().flatten().for_each(|event| events.give_back(event));
                 self.timeline.returns();
-                self.admission.is_over(reserved, returned, returned);
+                self.admission.forget_launch(reserved, returned, returned);
                 let worth = batch_ns.saturating_add(reserved.ns);
                 self.admission.forget_long(reserved);
                 self.settle(worth, Done::estimated(worth), returned);
@@ -195,7 +195,7 @@ impl<'a, E> Meter<'a, E> {
     /// Records that the driver refused the launch: nothing of it stays charged. Recorded events are the caller's.
     pub fn refused(&mut self, permit: Permit, now: u64) {
         self.timeline.returns();
-        self.admission.is_over(permit.reserved, now, now);
+        self.admission.forget_launch(permit.reserved, now, now);
         self.admission.release_launch(permit.reserved, now);
         self.settle(permit.batch_ns, Done::estimated(permit.batch_ns), now);
         self.timeline.may_be_over(now);
@@ -292,13 +292,13 @@ impl<'a, E> Meter<'a, E> {
             match finished {
                 Finished::Batch { reserved_ns, done } => self.settle(reserved_ns, done, now),
                 Finished::Operation { cost, measured } => {
-                    self.admission.is_over(cost, measured.end, now);
+                    self.admission.forget_launch(cost, measured.end, now);
                     let turns = self.timeline.turns();
                     let done = self.charging.operation(cost, &measured, turns, now);
                     self.settle_launch(cost, done, now);
                 }
                 Finished::Unmeasured { cost, reserved_ns, done } => {
-                    cost.into_iter().for_each(|cost| self.admission.is_over(cost, now, now));
+                    cost.into_iter().for_each(|cost| self.admission.forget_launch(cost, now, now));
                     match cost {
                         Some(cost) if cost.ns == reserved_ns => self.settle_launch(cost, done, now),
                         cost => {

@@ -234,7 +234,8 @@ impl<E> Timeline<E> {
     /// Records work of `work_ns` of which no event shows that it was in flight, as a call that waited for it returns at
     /// `now`: it was for as long as the call is known to have waited. If it counted for its cost alone, what others did
     /// in the mean time would count as done while nothing was in flight here, and the wait be charged:
-    /// `W8 10 us, sync` at a fixed 20 % would get 8 beside two others, one of which borrows.
+    /// `W8 10 us, sync` at a fixed 20 % would get 8 beside two others, one of which borrows, and
+    /// `T3 two containers, 100 us, waited for` would miss its bound at 30 % beside 70.
     pub(crate) fn was_in_flight(&mut self, work_ns: u64, certain: Option<Certain>, now: u64) {
         let (from, until) = certain.map_or((now, now), |certain| (certain.from, certain.until));
         self.count(from.min(until.saturating_sub(work_ns)), until);
@@ -327,7 +328,8 @@ impl<E> Timeline<E> {
         self.holds_back = is_held_back;
     }
 
-    /// Returns this process's report: `work_ns` in all.
+    /// Returns this process's report: `work_ns` in all. It says whether a thread waits: without that,
+    /// `W1 10 us kernels beside W8 10 us, sync` misses its bound at 50 % each.
     pub(crate) fn report(&self, work_ns: u64) -> UsageReport {
         let since = self.is_in_flight().then_some(self.in_flight_since);
         // Of what is in flight now, calls may have been waiting at the same time.

@@ -50,7 +50,7 @@ impl Pools {
         Ok(())
     }
 
-    /// Makes the charge for what a pool keeps what the driver has told.
+    /// Makes the charge for what a pool keeps what the driver has reported.
     ///
     /// # Errors
     /// It holds more than is charged, and that does not fit under the limit.

@@ -2,7 +2,7 @@
 //!
 //! A question in one thread can invalidate what another one captures, unless it is asked in the relaxed mode. The driver
 //! may call a tool back in it, on the same thread, which finds the lock [held](crate::driver::call_guard); what it
-//! launches there is told apart, since asking again would have it launch again.
+//! launches there is kept apart, since asking again would have it launch again.
 
 use super::super::captures;
 use super::{Gate, Inside};

@@ -68,5 +68,5 @@ fn said(limit: DeviceLimit) -> String {
 }
 
 fn time(limit: Option<impl Display>) -> String {
-    limit.map_or_else(|| "time not throttled".into(), |limit| format!("time {limit}"))
+    limit.map_or_else(|| "time not limited".into(), |limit| format!("time {limit}"))
 }

@@ -48,7 +48,7 @@ impl System {
                 break made + 1;
             }
         };
-        // It is made with who makes it in it.
+        // Its maker is in it from the beginning.
         at.0.set(name);
         self.word(name).add(1);
         if publish(name) {

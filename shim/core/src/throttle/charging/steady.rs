@@ -5,7 +5,7 @@
 //! and a longer time contains a wait. Such an operation is taken to last that least time, within the two bounds; any
 //! other, its turns in the mean. If all of them waited, the least waited too, and the turns in the mean are less.
 //!
-//! Without this, kernels of 300 us at 30 % of the device beside the same at 70 % miss their bound.
+//! Without this, `300 us kernels` miss their bound at 30 % of the device beside the same at 70 %.
 
 use crate::throttle::signature::Signature;
 
@@ -27,12 +27,16 @@ struct Known {
     agree: u8,
 }
 
+/// Only a size: signatures in one place displace each other, and while their launches alternate, neither is steady.
 const PLACES: usize = 1024;
+/// One duration about the least outweighs this number of longer ones.
 const AGAIN: u8 = 3;
 /// This count makes a signature steady: one in four, in the long run.
 const ENOUGH: u8 = 9;
+/// A steady signature stays so through 15 longer ones in a row. Only a size.
 const MOST: u8 = 24;
-/// About the same: within this fraction of the mean, and the clock's error.
+/// About the same: within this fraction of the mean, and the clock's error. Each sample moves a mean by the same
+/// fraction. Only a size.
 const PART: u64 = 8;
 const OFF_NS: u64 = 1_000;
 

@@ -52,7 +52,8 @@ fn a_process_that_dies_in_a_repair_has_repaired_or_not() {
     }
 }
 
-/// As long a debt as there is, charged by one whose clock is ahead, is no word of another clock to who reads an older one.
+/// As long a debt as there is, charged by one whose clock is ahead, is not taken for a word of another clock by a
+/// thread that reads an older one.
 #[test]
 fn a_debt_beyond_an_older_clock_reading_is_not_forgiven() {
     const AHEAD: u64 = NOW + 5_000_000_000;

@@ -59,10 +59,10 @@ fn the_largest_share_in_use_is_what_all_count_with_from_the_second_look_on() {
     });
 }
 
-/// Both renew at once, over and over: what the word says is a notice of one of them, and a larger share is never counted
-/// as a smaller one by who has it.
+/// Both renew at once, over and over: what the word says is a notice of one of them, and a process with the
+/// larger share never counts with the smaller one.
 #[test]
-fn who_has_the_largest_share_never_counts_with_a_smaller_one() {
+fn a_process_with_the_largest_share_never_counts_with_a_smaller_one() {
     explore(None, || {
         let ([bucket, other], largest) = (level_word(), Arc::new(Word::default()));
         let seen = Arc::clone(&largest);

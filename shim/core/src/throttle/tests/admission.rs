@@ -209,7 +209,7 @@ proptest! {
                     permits.push(admission.admit_unheld(stream, launch, NOW, &timeline, &charging));
                 }
                 _ => permits.pop().into_iter().for_each(|permit| {
-                    admission.is_over(permit.reserved, NOW, NOW);
+                    admission.forget_launch(permit.reserved, NOW, NOW);
                     admission.settle_launch(permit.reserved, Due::default(), NOW);
                 }),
             }
@@ -238,11 +238,11 @@ proptest! {
             match act {
                 // Given back, or settled at whatever it took.
                 0 => reserved.into_iter().for_each(|reserved| {
-                    admission.is_over(reserved, NOW, NOW);
+                    admission.forget_launch(reserved, NOW, NOW);
                     admission.release_launch(reserved, NOW);
                 }),
                 1 => reserved.into_iter().for_each(|reserved| {
-                    admission.is_over(reserved, NOW, NOW);
+                    admission.forget_launch(reserved, NOW, NOW);
                     admission.settle_launch(reserved, Due { own_ns: ns, ns }, NOW);
                     due_ns += i64::try_from(ns).unwrap();
                 }),

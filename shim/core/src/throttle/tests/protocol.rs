@@ -9,15 +9,15 @@ use crate::{
     },
 };
 
-/// A place that writes down what it is told, and answers what a test has set.
-struct Told {
+/// A place that writes down its calls, and answers what a test has set.
+struct Script {
     verdict: Option<Verdict>,
     records: [bool; 2],
     wants_more: bool,
     steps: Vec<&'static str>,
 }
 
-impl Told {
+impl Script {
     fn new(verdict: Option<Verdict>) -> Self {
         Self { verdict, records: [true; 2], wants_more: true, steps: Vec::new() }
     }
@@ -27,7 +27,7 @@ impl Told {
     }
 }
 
-impl Place for Told {
+impl Place for Script {
     type Event = u8;
     type First = u8;
 
@@ -78,29 +78,30 @@ fn permit(events: bool) -> Permit {
 #[test]
 fn a_launch_that_is_held_back_marks_the_end_of_its_stream_first() {
     for (wants_mark, steps) in [(true, "ask, mark, held back"), (false, "ask, held back")] {
-        let mut told = Told::new(Some(Verdict::Wait { until: 7, wants_mark }));
-        let asked = protocol::ask(&mut told, Launch::kernel(KERNEL));
+        let mut script = Script::new(Some(Verdict::Wait { until: 7, wants_mark }));
+        let asked = protocol::ask(&mut script, Launch::kernel(KERNEL));
         assert!(matches!(asked, Some(Asked::HeldBack { until: 7 })));
-        assert_eq!(told.take(), steps);
+        assert_eq!(script.take(), steps);
     }
-    let mut told = Told::new(None);
-    assert!(protocol::ask(&mut told, Launch::kernel(KERNEL)).is_none());
-    assert_eq!(told.take(), "ask", "it may not ask: nothing else is done");
+    let mut script = Script::new(None);
+    assert!(protocol::ask(&mut script, Launch::kernel(KERNEL)).is_none());
+    assert_eq!(script.take(), "ask", "it may not ask: nothing else is done");
 }
 
 #[test]
 fn an_admitted_launch_is_between_two_events() {
     let launch = |events, records, wants_more| {
-        let mut told = Told::new(Some(Verdict::Admit(permit(events))));
-        (told.records, told.wants_more) = (records, wants_more);
-        let Some(Asked::Admitted(permit)) = protocol::ask(&mut told, Launch::kernel(KERNEL)) else {
+        let mut script = Script::new(Some(Verdict::Admit(permit(events))));
+        (script.records, script.wants_more) = (records, wants_more);
+        let Some(Asked::Admitted(permit)) = protocol::ask(&mut script, Launch::kernel(KERNEL))
+        else {
             panic!("not admitted")
         };
-        let begun = protocol::begin(&mut told, permit);
-        told.steps.push("LAUNCH");
-        let ended = protocol::end(&mut told, begun);
-        protocol::returned(&mut told, ended);
-        told.take()
+        let begun = protocol::begin(&mut script, permit);
+        script.steps.push("LAUNCH");
+        let ended = protocol::end(&mut script, begun);
+        protocol::returned(&mut script, ended);
+        script.take()
     };
     let all = "ask, first, LAUNCH, second, launched, measured, space";
     assert_eq!(launch(true, [true; 2], true), all);
@@ -116,9 +117,9 @@ fn an_admitted_launch_is_between_two_events() {
 #[test]
 fn what_is_no_launch_comes_behind_a_mark_if_the_meter_wants_one() {
     for (wants_more, steps) in [(true, "fence, mark"), (false, "fence")] {
-        let mut told = Told::new(None);
-        told.wants_more = wants_more;
-        protocol::fence(&mut told);
-        assert_eq!(told.take(), steps);
+        let mut script = Script::new(None);
+        script.wants_more = wants_more;
+        protocol::fence(&mut script);
+        assert_eq!(script.take(), steps);
     }
 }

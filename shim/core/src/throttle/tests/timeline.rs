@@ -63,7 +63,7 @@ impl Bench {
         }
     }
 
-    /// Takes out what is over.
+    /// Takes out what has ended.
     fn drain(&mut self) -> Result<(), TestCaseError> {
         let ids: Vec<_> = self.timeline.ids().collect();
         for id in ids {

@@ -1,5 +1,5 @@
-//! Finished work as charging is told of it: when the device can have been at it, what it costs by itself, and the time
-//! in which the device certainly was.
+//! Finished work, as it is passed to charging: when the device can have worked on it, what it costs by itself, and the
+//! time in which the device certainly did.
 
 /// The span in which a stream was occupied with a piece of work. If that of each batch were taken to be known,
 /// `W4 4 streams x 50 us` would get 8 at 30 % of the device; if none were, `W4 8 streams x 50 us` would miss its bound

@@ -1,4 +1,4 @@
-//! What is over in a stream, in its order, and what its events say about it.
+//! What has ended in a stream, in its order, and what its events say about it.
 
 use super::{
     Timeline,
@@ -16,7 +16,7 @@ const IDLE_NS: u64 = 10_000;
 /// `T14 3 ms, 30, beside 10 us, 70` misses its bound, with turns of 4 ms.
 const ALONE_PART: u64 = 16;
 impl<E> Timeline<E> {
-    /// Returns the next piece of work of a stream that is over, in order.
+    /// Returns the next piece of work of a stream that has ended, in order.
     pub(crate) fn finished(
         &mut self,
         id: StreamId,
@@ -51,9 +51,9 @@ impl<E> Timeline<E> {
                 }
                 Reached::At(at) if front.mark.is_some() => {
                     front.mark.take().into_iter().for_each(|event| events.give_back(event));
-                    let is_over = front.operation.is_none();
+                    let has_ended = front.operation.is_none();
                     let batch = self.reached_mark(id, at);
-                    if is_over {
+                    if has_ended {
                         self.take_front(id, now);
                     }
                     if batch.is_some() {
@@ -95,7 +95,9 @@ impl<E> Timeline<E> {
         front.idle_since = is_idle.then_some(stream.since);
         let waited = front.waited;
         let (since, span) = (stream.since, stream.span(waited, at));
-        // All of the batch was queued before the device was past it, so the device never waited for a launch.
+        // All of the batch was queued before the device was past it, so the device never waited for a launch: its turns
+        // in the mean are certain. Without this, `T10 1 in 100 takes 1280 us` misses its bound at 50 % beside 40; if
+        // they were for a batch in an empty stream too, `T10 5 of around 5 us, then a wait` would at 30 %.
         let part = if since >= queued_at { Part::Turns } else { Part::Rest };
         let from = since.max(queued_at);
         let certain = (from < at).then_some(Certain { from, until: at, part });
@@ -152,6 +154,7 @@ impl<E> Timeline<E> {
 
     /// Returns what is charged for what was in flight when its context ended: all the time since the device can have
     /// begun it, whatever its estimate. The driver waits for such work, or stops it; until then it ran.
+    /// If its estimate counted, `T1 a context for each kernel, 50 ms`, 10, would get 88 points more than its bound.
     fn until_the_end(&mut self, id: StreamId, pending: &Pending<E>, at: u64) -> Option<Done> {
         let returned = pending.operation.as_ref().map_or(0, |operation| operation.returned);
         // The mark was never reached: the batch before it may have run as long as the operation did.

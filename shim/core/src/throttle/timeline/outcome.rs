@@ -1,8 +1,8 @@
-//! What becomes of work in flight: a batch or an operation that is over, and what is known of it.
+//! What becomes of work in flight: a batch or an operation that has ended, and what is known of it.
 
 use super::{done::Done, stream::Reserved};
 
-/// A piece of work that is over.
+/// A piece of work that has ended.
 #[derive(Debug)]
 pub(crate) enum Finished {
     /// Launches of known cost, up to a mark.

@@ -9,12 +9,14 @@
 //!
 //! Without this, `W13 4 processes x 10 us` at 80 % of the device misses its bound.
 
-/// The number of samples; until there are [`ENOUGH`], nothing is subtracted.
+/// The number of samples, since each costs a third event; until there are [`ENOUGH`], nothing is subtracted: the least
+/// of fewer may contain what came in between. Both are only sizes.
 const SAMPLES: u32 = 16;
 const ENOUGH: u32 = 4;
 /// No device is slower: cards need 0.5 to 2 us.
 const MOST: u64 = 4_000;
-/// One of this many launches is sampled at first, and later.
+/// Each of the first launches of this number is sampled, and one in this many later, until there are [`SAMPLES`]: where
+/// operations end before the third event is recorded, samples are rare, and asking for them must cost little.
 const OFTEN: u32 = 64;
 
 /// The least distance seen.

@@ -66,13 +66,16 @@ const LOOK_NS: u64 = 500_000;
 /// Of what a peer was entitled to and did not need, it is given this much, a turn, once its work has ended: its report says
 /// late, or too early, for which part of the time that was in flight. Without it, `W4 4 streams x 50 us` at a fixed 70 %
 /// is charged 3 points that kernels of 490 us had, of a container with 10 % that borrows, or 4 that 32 processes of a
-/// fixed 10 % had.
+/// fixed 10 % had (`attacks crowds`).
 const UNUSED_NS: u64 = 2_000_000;
 /// What was seen longer ago does not say who works now.
 const FRESH_NS: u64 = 10_000_000;
-/// A page that is absent for less time keeps its credit. Further pages are ignored.
+/// A page that is absent for less time keeps its credit. Further pages are ignored: a node of Kubernetes runs
+/// 110 pods unless it is configured otherwise.
 const REMEMBERED_NS: u64 = 10_000_000_000;
 const PAGES: usize = 256;
+/// At least the latest half of the points is kept in full: a quarter of a second of looks. Only a size: measurements
+/// that go farther back are longer, and need less.
 const POINTS: usize = 1024;
 /// The latest points are compared one by one before the others are searched.
 const LATEST: usize = 4;

@@ -16,8 +16,8 @@ pub(crate) const ACTIVE_NS: u64 = 1_000_000;
 /// without its process having looked.
 pub(crate) const SILENT_NS: u64 = 4_000_000;
 /// One in which a thread waits for work, or a launch is held back, is active for this long after the latest news: a
-/// process that was killed there waits in its report for ever. Without the notice `W1 10 us kernels`, 50, takes 11 points
-/// of the 33 of `W8 10 us, sync`, 50.
+/// process that was killed there waits in its report for ever. Without the notice, in
+/// `W1 10 us kernels beside W8 10 us, sync` at 50 % each, the first takes 11 points of the 33 of the second.
 pub(crate) const WAITING_NS: u64 = 10_000_000_000;
 /// An active container that is behind its guarantee by its share of this time is short. Without it `W8 10 us, sync` at a
 /// fixed 30 % gets 20 % beside one of 1 to 100 %, and 29 % beside one of a fixed 1 %.

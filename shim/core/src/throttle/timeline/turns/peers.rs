@@ -21,7 +21,7 @@ pub(crate) struct PageCredit {
     pub(crate) is_held: bool,
     /// By how much it is behind its guarantee since it was last idle or held back. A new process does not know since when
     /// and takes it to be nearly short: if it had to find out first, `W8 10 us, sync` at a fixed 50 % would get 36 beside
-    /// processes of 30 to 100 % that live for 30 ms each.
+    /// processes of 30 to 100 % that live for 30 ms each (`attacks killed`).
     pub(crate) behind_ns: i64,
     pub(crate) allowed_ns: u64,
     /// The same of what its processes are taken to have been given at most.
@@ -94,7 +94,8 @@ impl PageCredit {
     }
 
     /// Fills the credit at the part of the device that the container may have, this process's having been `there` for
-    /// some of the time. What it saves is as for its guarantee.
+    /// some of the time. What it saves is as for its guarantee. If reports counted beyond it,
+    /// `C1 false reports: 64 places at 4 x the clock; 5 ms` would miss its bound at 30 % beside 70.
     pub(crate) fn fill(&mut self, limit: Option<ComputeLimit>, there: u64, now: u64) {
         let passed = now.saturating_sub(std::mem::replace(&mut self.seen_at, now));
         if limit != self.limit {
@@ -111,6 +112,7 @@ impl PageCredit {
     }
 
     /// Returns whether its container is taken to have work, for a launch of `launch_ns` that would run in its time.
+    /// Without a pause as long as that, `W2 40 ms kernels beside W5 training step` misses its bound at 30 and 70 %.
     pub(crate) fn is_active(&self, launch_ns: u64, now: u64) -> bool {
         let least_ns = if self.is_in_flight { SILENT_NS } else { ACTIVE_NS };
         self.active_at.is_some_and(|at| now.saturating_sub(at) < least_ns.max(launch_ns))
@@ -128,7 +130,8 @@ impl PageCredit {
         self.behind_ns = behind_ns.min(signed(share.of(2 * SHORT_NS)));
     }
 
-    /// Returns whether it gets less than its guarantee.
+    /// Returns whether it gets less than its guarantee: others borrow nothing then. If they did,
+    /// `W1 10 us kernels beside W8 10 us, sync beside W10 inference 4 ms` would miss its bound at 20 % each.
     pub(crate) fn is_short(&self) -> bool {
         let guaranteed = self.limit.and_then(ComputeLimit::guaranteed);
         guaranteed.is_some_and(|share| self.behind_ns > signed(share.of(SHORT_NS)))
@@ -248,7 +251,8 @@ impl Peer {
 
     /// Returns whether it may be given a turn: it has work in flight, and what it reported, as far as it counts, is not
     /// all given. If presence alone were enough, four pages of fixed 1 % with false reports would let
-    /// `W19 10 us, some 10 ms`, 30, take 50 %, and an honest 62 % beside it would get 47.
+    /// `W19 10 us, some 10 ms`, 30, take 50 %, and an honest 62 % beside it would get 47
+    /// (`attacks collusion`).
     pub(crate) const fn takes_turns(&self) -> bool {
         let [left_ns, most_ns] = self.left_ns;
         self.is_in_flight && (left_ns > 0 || most_ns > 0)
@@ -265,7 +269,7 @@ impl Peer {
 
 /// Takes `ns` back from what a peer had left. Returns what is left, and how much of it came back: what it had been given,
 /// and more, remains. Without that, a report that is taken back now and then would let a peer be given a tenth more than
-/// its share, at most.
+/// its share, at most, and `C1 false reports: up and down by an hour; 20 ms` would miss its bound.
 fn taken_back(left_ns: i64, ns: u64) -> (i64, u64) {
     let back = u64::try_from(left_ns).unwrap_or(0).min(ns);
     (left_ns.saturating_sub_unsigned(back), back)
