@@ -149,6 +149,10 @@ fn never_seen(all: &mut Vec<Scene>) {
             all.push(Scene { seconds: 300, is_honest: false, ..scene(name, containers) });
         }
     }
+    let job = Job { names: Names::Fresh, ..Job::of(1_500 * MS) };
+    let name = "T2 8 processes with functions never seen, 1500 ms, 10".into();
+    let containers = vec![Container::of(10, vec![job; 8])];
+    all.push(Scene { seconds: 300, is_honest: false, ..scene(name, containers) });
 }
 
 /// How long a launch takes depends on its data.
