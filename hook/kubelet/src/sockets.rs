@@ -127,6 +127,7 @@ mod tests {
         let name = format!("gpucap-sockets-{}", std::process::id());
         let directory = std::env::temp_dir().join(name);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+        drop(fs::remove_dir_all(&directory)); // of an earlier process of this number
         let _entered = runtime.enter();
         for round in 0..2000 {
             let path = directory.join(format!("{round}.sock"));
