@@ -37,7 +37,7 @@ pub(crate) fn stale(patch: &Source, sources: &[Source]) -> Vec<Fault> {
         if count != 1 {
             found.push((line, format!("stands {count} times in {path}: {}", before.trim_end())));
         }
-        let is_named = |name: &str| file.is_some_and(|file| comments(&file.text).contains(name));
+        let is_named = |name: &str| file.is_some_and(|file| names(&comments(&file.text), name));
         if let Some(name) = cell.map(name_of).filter(|name| !is_named(name)) {
             found.push((line, format!("no comment in {path} names `{name}`")));
         }
@@ -59,6 +59,13 @@ fn name_of(cell: &str) -> &str {
     };
     let end = name.match_indices(", ").find(|(at, comma)| is_percent(&name[at + comma.len()..]));
     end.map_or(name, |(at, _)| &name[..at])
+}
+
+/// Whether a text names a cell: not only one whose name begins with this one.
+fn names(text: &str, name: &str) -> bool {
+    text.match_indices(name).any(|(at, found)| {
+        !text[at + found.len()..].starts_with(|next: char| next.is_alphanumeric())
+    })
 }
 
 /// Returns the comments of a file as one line.

@@ -89,8 +89,15 @@ impl Sockets {
     pub fn remove(&self) {
         for path in [&self.registration, &self.plugin] {
             drop(fs::remove_file(path));
+            drop(fs::remove_file(hidden(path)));
         }
     }
+}
+
+/// The name of a socket until it listens.
+fn hidden(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().display().to_string();
+    path.with_file_name(format!(".{name}"))
 }
 
 /// A socket at this path, in the place of one that an earlier process left.
@@ -99,8 +106,7 @@ impl Sockets {
 /// gets its name when it listens. The kubelet ignores names that start with a dot.
 fn listen(path: &Path) -> Result<UnixListener, Error> {
     let make = || {
-        let name = path.file_name().unwrap_or_default().display().to_string();
-        let hidden = path.with_file_name(format!(".{name}"));
+        let hidden = hidden(path);
         fs::create_dir_all(path.parent().unwrap_or_else(|| Path::new("/")))?;
         match fs::remove_file(&hidden) {
             Err(why) if why.kind() != io::ErrorKind::NotFound => return Err(why),
