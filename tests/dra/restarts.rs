@@ -185,7 +185,7 @@ fn ended() -> Result {
     node.published(|devices| devices.len() == 2)?;
     drop(node.kubelet()?);
     node.end_driver()?;
-    let left: Vec<_> = std::fs::read_dir(node.path("k/plugins_registry"))?.flatten().collect();
+    let left: Vec<_> = fs::read_dir(node.path("k/plugins_registry"))?.flatten().collect();
     expect(left.is_empty(), || format!("{left:?}"))?;
     expect(node.server.slices().len() == 1, || "a restart would take the devices back".into())
 }
