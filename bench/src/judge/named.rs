@@ -19,6 +19,8 @@ pub fn all() -> Vec<Scene> {
         contexts_that_end,
         never_seen,
         by_data,
+        by_data_waited_for,
+        by_data_beside_unreported,
         far_longer,
         around,
         collectives,
@@ -169,6 +171,39 @@ fn by_data(all: &mut Vec<Scene>) {
             let other = Container::one(40, Job::of(MS));
             let beside = scene(format!("{name}, beside 40"), vec![mine, other]);
             all.push(Scene { seconds: 20, ..beside });
+        }
+    }
+}
+
+/// Some launches are longer than the others, and a few are waited for.
+fn by_data_waited_for(all: &mut Vec<Scene>) {
+    for (one_in, long_ns) in [(100, 1_280 * US), (20, 130 * US)] {
+        for (batch, percent) in [(1, 10), (1, 30), (5, 30), (20, 30), (50, 30)] {
+            let length = Length::Rarely { usual_ns: 10 * US, long_ns, one_in };
+            let job = Job { length, batch, ..Job::waited_for(0) };
+            let long = self::length(long_ns);
+            let name = format!("T10 1 in {one_in} takes {long}, {batch} waited for, {percent}");
+            let mine = Container::one(percent, job);
+            all.push(Scene { seconds: 20, ..scene(name.clone(), vec![mine.clone()]) });
+            let other = Container::one(40, Job::of(MS));
+            let beside = scene(format!("{name}, beside 40"), vec![mine, other]);
+            all.push(Scene { seconds: 20, ..beside });
+        }
+    }
+}
+
+/// The same beside a process without gpucap that does nothing, and of which no report says so.
+fn by_data_beside_unreported(all: &mut Vec<Scene>) {
+    let lengths = [(100, 1_280 * US), (100, 15 * MS)];
+    for (one_in, long_ns) in lengths {
+        for (how, batch, waits) in [("", 1, false), (", 1 waited for", 1, true)] {
+            let length = Length::Rarely { usual_ns: 10 * US, long_ns, one_in };
+            let mine = Container::one(30, Job { length, batch, waits, ..Job::of(0) });
+            let idle = Job { from_ns: 100_000 * MS, ..Job::of(MS) };
+            let other = Container { percent: None, ..Container::one(100, idle) };
+            let long = self::length(long_ns);
+            let name = format!("T10 1 in {one_in} takes {long}{how}, 30, beside an idle one");
+            all.push(Scene { seconds: 20, ..scene(name, vec![mine, other]) });
         }
     }
 }
