@@ -19,7 +19,7 @@
 //! other. So it counts only as far as together they covered time: see [`time_account`](super::time_account). Without
 //! that, `T3 4 of a budget, 10 us, waited for` misses its bound at 30 % of the device.
 
-use super::time_account::TimeAccount;
+use super::{evidence::Evidence, time_account::TimeAccount};
 use crate::throttle::timeline::{
     coverage::Coverage,
     done::{Certain, Done, Part, Span},
@@ -87,35 +87,11 @@ impl Occupied {
     }
 }
 
-/// Whether the expected cost of launches is related to the time that they take.
-///
-/// An estimate is a mean with outliers cut off, and most launches are charged an estimate. A function whose duration
-/// varies by orders of magnitude, with its data, goes far beyond it, and the smaller sum would never show that.
-///
-/// Without it, `W19 10 us, some 10 ms, sync` misses its bound at 80 % of the device.
-#[derive(Debug, Default)]
-struct Evidence {
-    /// What was expected of operations and batches of known span, and how long they took.
-    work_ns: u64,
-    length_ns: u64,
-    since: u64,
-    doubtful_until: u64,
-}
-
 /// Five periods of the bucket: enough batches that chance evens out, and what has changed counts for no longer. Only a
 /// size: no part of `bench/ablations` tries another.
 const EPOCH_NS: u64 = 100_000_000;
 /// A ratio of one.
 const ONE: u64 = 1 << 16;
-/// The period over which evidence is collected.
-const TRIAL_NS: u64 = 5_000_000_000;
-/// Copies between launches double the apparent work, and processes that share the device multiply it by their number;
-/// a larger ratio is no accident.
-const MOST_LENGTH: u64 = 16;
-/// Less than this may be a few turns of other processes.
-const LEAST_EVIDENCE_NS: u64 = 50_000_000;
-/// How long estimates are not used then.
-const DOUBT_NS: u64 = 10_000_000_000;
 
 /// A mean may be off for a while in either direction: this fraction is subtracted. Without it,
 /// `W4 4 streams x 50 us` misses its bound at 30 % of the device beside the same at 70 %.
@@ -141,24 +117,6 @@ impl Default for Settlement {
             due: ONE,
             evidence: Evidence::default(),
         }
-    }
-}
-
-impl Evidence {
-    fn add(&mut self, work_ns: u64, length_ns: u64, now: u64) {
-        self.work_ns = self.work_ns.saturating_add(work_ns);
-        self.length_ns = self.length_ns.saturating_add(length_ns);
-        let too_long = self.length_ns > self.work_ns.saturating_mul(MOST_LENGTH);
-        if too_long && self.length_ns >= LEAST_EVIDENCE_NS && now >= self.doubtful_until {
-            self.doubt(now);
-        } else if now.saturating_sub(self.since) >= TRIAL_NS {
-            (self.work_ns, self.length_ns, self.since) = (0, 0, now);
-        }
-    }
-
-    fn doubt(&mut self, now: u64) {
-        let doubtful_until = now.saturating_add(DOUBT_NS);
-        *self = Self { since: now, doubtful_until, ..Self::default() };
     }
 }
 
@@ -191,8 +149,10 @@ impl Settlement {
             Span::Until(start, end) => Some((end - self.fit(work_ns, start, end, turns), end)),
             Span::Unknown => None,
         };
-        if let Span::Operation(start, end) | Span::Batch(start, end) = done.span {
-            self.evidence.add(work_ns, turns.of(start, end), now);
+        if let Some(Certain { from, until, part }) = done.certain
+            && !matches!(part, Part::Rest)
+        {
+            self.evidence.add_known(work_ns, turns.of(from, until), now);
         }
         let length_ns = match known {
             Some((start, end)) => {
@@ -218,7 +178,7 @@ impl Settlement {
             // at 30 % each. What takes longer than any wait for a turn counts with its turns in the mean: without
             // that, `T10 1 in 100 takes 15 ms, waited for` does at 10 % beside 40.
             let least_ns = match part {
-                Part::Known(ns) => scaled(added_ns, ns.min(passed), passed),
+                Part::Known(ns) | Part::Alone(ns) => scaled(added_ns, ns.min(passed), passed),
                 Part::Rest if passed < turns.longest_wait_ns() => {
                     turns.least_part(added_ns, from, until)
                 }
@@ -226,6 +186,16 @@ impl Settlement {
                 Part::Rest | Part::Turns => mean_ns / MEAN_PARTS * (MEAN_PARTS - 1),
             };
             self.certain_ns = self.certain_ns.saturating_add(least_ns);
+            self.evidence.explain(work_ns.min(passed - added_ns));
+            let is_own = !turns.has_others() || passed >= turns.longest_wait_ns();
+            match part {
+                Part::Rest if is_own => {
+                    let least_ns = least_ns.min(turns.least_part(added_ns, from, until));
+                    self.evidence.add_waited_for(work_ns, least_ns, now);
+                }
+                Part::Alone(_) => self.evidence.add_measured(work_ns, least_ns, now),
+                _ => {}
+            }
             // What is not this process's own may be its siblings'. Without that,
             // `T11 1 of around 3 ms and one with 10 us each 200 us, 30` gets 12 points more than its bound allows.
             let new_ns = added_ns.min(account.cover(from, until));
@@ -270,7 +240,7 @@ impl Settlement {
 
     /// Returns whether each launch is to be measured by itself for a while, and charged its measurement.
     pub(crate) const fn is_doubtful(&self, now: u64) -> bool {
-        now < self.evidence.doubtful_until
+        self.evidence.is_doubtful(now)
     }
 
     /// Restarts the spans: the events' time base changed, and the clock went back.

@@ -168,10 +168,15 @@ proptest! {
 
 const SECOND: u64 = 1_000_000_000;
 
+/// Something that took until `now`.
+fn took(part: Part, now: u64, work_ns: u64, took_ns: u64) -> Done {
+    let (from, until) = (now - took_ns, now);
+    let certain = Some(Certain { from, until, part });
+    Done { span: Span::Operation(from, until), work_ns, certain }
+}
+
 fn measured(process: &mut Alone, now: u64, expected_ns: u64, took_ns: u64) {
-    let span = Span::Operation(now - took_ns, now);
-    let done = Done { span, work_ns: expected_ns, certain: None };
-    process.settle(done, now);
+    process.settle(took(Part::Known(took_ns), now, expected_ns, took_ns), now);
 }
 
 /// The mean cuts the long ones off, and the smaller sum would always be that of estimates.
@@ -186,6 +191,45 @@ fn estimates_far_below_what_is_measured_are_doubted() {
         process.settlement.is_doubtful(start) && process.settlement.is_doubtful(start + 9 * SECOND)
     );
     assert!(!process.settlement.is_doubtful(start + 10 * SECOND), "they are tried again");
+}
+
+/// Launches of 10 us, each of which a call waits for; one in 100 takes longer. Returns whether that is doubted.
+fn doubts(part: Part, long_ns: u64, besides: impl Fn(&mut Alone, u64)) -> bool {
+    let (mut process, mut now) = (Alone::default(), SECOND);
+    (0..2_000).any(|number| {
+        now += SECOND / 1_000;
+        let is_long = number % 100 == 99;
+        let took_ns = if is_long { long_ns } else { 10_000 };
+        now += took_ns;
+        process.settle(took(part, now, 10_000, took_ns), now);
+        if is_long {
+            besides(&mut process, now);
+        }
+        process.settlement.is_doubtful(now)
+    })
+}
+
+#[test]
+fn waits_far_longer_than_what_was_expected_are_doubted() {
+    let alone = |_: &mut Alone, _| {};
+    assert!(doubts(Part::Rest, 1_280_000, alone));
+    assert!(!doubts(Part::Rest, 100_000, alone), "they make little");
+}
+
+#[test]
+fn waits_for_what_another_stream_did_are_not_doubted() {
+    let beside = |process: &mut Alone, now| {
+        process.settle(took(Part::Known(1_280_000), now, 1_280_000, 1_280_000), now);
+    };
+    assert!(!doubts(Part::Rest, 1_280_000, beside));
+}
+
+#[test]
+fn what_is_measured_alone_far_longer_than_expected_is_doubted() {
+    let alone = |_: &mut Alone, _| {};
+    assert!(doubts(Part::Alone(1_280_000), 1_280_000, alone));
+    assert!(!doubts(Part::Known(1_280_000), 1_280_000, alone), "it may have been queued");
+    assert!(!doubts(Part::Alone(39_000), 39_000, alone), "it is no outlier");
 }
 
 #[test]

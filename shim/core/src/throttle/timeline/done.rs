@@ -40,6 +40,8 @@ pub(crate) struct Certain {
 pub(crate) enum Part {
     /// This amount: the operation's cost is known. `T3 two containers, 300 us, waited for, 30/30`.
     Known(u64),
+    /// The same, which is all the time that it took from an empty stream: `T10 1 in 20 takes 130 us, 1 waited for, 30`.
+    Alone(u64),
     /// Its turns in the mean: the device had work of the stream before, too.
     /// `T10 1 in 100 takes 1280 us, 50, beside 40`.
     Turns,
