@@ -22,6 +22,14 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("streams side by side keep to the share", || {
             shaped("30", &["k_1ms", "8", "3000", "4"])
         }),
+        trial(
+            "launches of which a few take longer, waited for one by one, keep to the share",
+            || shaped("30", &["spin_ns", "1", "8000"]),
+        ),
+        trial(
+            "launches of which a few take longer, waited for by twenty, keep to the share",
+            || shaped("30", &["spin_ns", "20", "8000"]),
+        ),
         trial("graphs keep to the share", || shaped("30", &["k_1ms", "2", "3000", "1", "8"])),
         trial("threads with a stream each keep to the share", || crew("own")),
         trial("threads that share a stream keep to the share", || crew("one")),

@@ -2,10 +2,10 @@
 //!
 //! An estimate is a mean with outliers cut off, and most launches are charged an estimate. A function whose duration
 //! varies by orders of magnitude, with its data, goes far beyond it. Of work that is not waited for all time is certain
-//! (see [`settlement`](super::settlement)), and no estimate is needed. Of a batch that a call waited for only a part is:
-//! the larger of the two sums of an epoch, of estimates and of certain time, would contain the long launches, or the
-//! short ones, and never both. So where much is beyond the estimates, none is used for a while: each launch is measured
-//! by itself, and charged its measurement.
+//! (see [`settlement`](super::settlement)), and no estimate is needed. Of a batch that a call waited for only a part
+//! is: the larger of the two sums of an epoch, of estimates and of certain time, would contain the long launches, or
+//! the short ones, and never both. So where much is beyond the estimates, none is used for a while: each launch is
+//! measured by itself, and charged its measurement.
 //!
 //! What is beyond them here is never more than what was certainly beyond, less the work of other streams at that time.
 
@@ -42,9 +42,10 @@ const TRIAL_NS: u64 = 5_000_000_000;
 const DOUBT_NS: u64 = 10_000_000_000;
 /// Less than this beyond what was expected, in a trial, may be a thread that ran late.
 const LEAST_BEYOND_NS: u64 = 5_000_000;
-/// The part of it that may be beyond what was expected: of all work, where batches were waited for, which contains what a
-/// process that began meanwhile had; of the operations that were measured, where those were. Switches between processes,
-/// which no report contains, are about a ninth of these for kernels of 10 us beside others, if events are reached at once.
+/// The part of the work that may be beyond what was expected: of all of it, where batches were waited for, which
+/// contains what a process that began at that time had; of the operations that were measured, where those were. Switches
+/// between processes, which no report contains, are about a ninth of these for kernels of 10 us beside others, if events
+/// are reached at once.
 const MOST_BEYOND: u64 = 4;
 /// Copies between launches double the apparent work, and processes that share the device multiply it by their number;
 /// a larger ratio is no accident.
@@ -93,8 +94,8 @@ impl Evidence {
         self.measured.beyond_ns = self.measured.beyond_ns.saturating_sub(work_ns);
     }
 
-    /// Adds work that was not waited for, or measured. Without it, of `attacks held`, `W19 10 us, some 10 ms` gets 32.5 at
-    /// 30 % of the device.
+    /// Adds work that was not waited for, or was measured. Without it, of `attacks held`, `W19 10 us, some 10 ms` gets
+    /// 32.5 at 30 % of the device.
     pub(super) fn add_known(&mut self, work_ns: u64, length_ns: u64, now: u64) {
         self.work_ns = self.work_ns.saturating_add(work_ns);
         self.length_ns = self.length_ns.saturating_add(length_ns);
