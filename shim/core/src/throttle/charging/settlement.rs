@@ -175,24 +175,18 @@ impl Settlement {
             let passed = until.saturating_sub(from);
             let mean_ns = turns.part(added_ns, from, until);
             // What an operation cost is certain: without this, `T3 two containers, 300 us, waited for` misses its bound
-            // at 30 % each. What takes longer than any wait for a turn counts with its turns in the mean: without
-            // that, `T10 1 in 100 takes 15 ms, waited for` does at 10 % beside 40.
+            // at 30 % each.
             let least_ns = match part {
                 Part::Known(ns) | Part::Alone(ns) => scaled(added_ns, ns.min(passed), passed),
-                Part::Rest if passed < turns.longest_wait_ns() => {
-                    turns.least_part(added_ns, from, until)
-                }
-                _ if mean_ns == added_ns => mean_ns,
-                Part::Rest | Part::Turns => mean_ns / MEAN_PARTS * (MEAN_PARTS - 1),
+                Part::Rest => turns.least_part(added_ns, from, until),
+                Part::Turns if mean_ns == added_ns => mean_ns,
+                Part::Turns => mean_ns / MEAN_PARTS * (MEAN_PARTS - 1),
             };
             self.certain_ns = self.certain_ns.saturating_add(least_ns);
             self.evidence.explain(work_ns.min(passed - added_ns));
             let is_own = !turns.has_others() || passed >= turns.longest_wait_ns();
             match part {
-                Part::Rest if is_own => {
-                    let least_ns = least_ns.min(turns.least_part(added_ns, from, until));
-                    self.evidence.add_waited_for(work_ns, least_ns, now);
-                }
+                Part::Rest if is_own => self.evidence.add_waited_for(work_ns, least_ns, now),
                 Part::Alone(_) => self.evidence.add_measured(work_ns, least_ns, now),
                 _ => {}
             }

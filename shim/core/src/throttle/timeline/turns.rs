@@ -273,8 +273,7 @@ impl Turns {
         siblings.filter_map(|peer| peer.held_since).any(|at| at < since)
     }
 
-    /// The longest time that a process waits for a turn and nothing else. If what lasts longer counted with its least
-    /// too, `T10 1 in 100 takes 15 ms, waited for, 10, beside 40` would miss its bound.
+    /// The longest time that a process waits for a turn and nothing else.
     pub(crate) fn longest_wait_ns(&self) -> u64 {
         LONG_TURN_NS.saturating_mul(self.others() + 1)
     }
