@@ -193,12 +193,12 @@ fn estimates_far_below_what_is_measured_are_doubted() {
     assert!(!process.settlement.is_doubtful(start + 10 * SECOND), "they are tried again");
 }
 
-/// Launches of 10 us, each of which a call waits for; one in 100 takes longer. Returns whether that is doubted.
-fn doubts(part: Part, long_ns: u64, besides: impl Fn(&mut Alone, u64)) -> bool {
+/// Launches of 10 us, of which some take longer. Returns whether that is doubted.
+fn doubts(part: Part, one_in: u64, long_ns: u64, besides: impl Fn(&mut Alone, u64)) -> bool {
     let (mut process, mut now) = (Alone::default(), SECOND);
     (0..2_000).any(|number| {
         now += SECOND / 1_000;
-        let is_long = number % 100 == 99;
+        let is_long = number % one_in == one_in - 1;
         let took_ns = if is_long { long_ns } else { 10_000 };
         now += took_ns;
         process.settle(took(part, now, 10_000, took_ns), now);
@@ -212,8 +212,9 @@ fn doubts(part: Part, long_ns: u64, besides: impl Fn(&mut Alone, u64)) -> bool {
 #[test]
 fn waits_far_longer_than_what_was_expected_are_doubted() {
     let alone = |_: &mut Alone, _| {};
-    assert!(doubts(Part::Rest, 1_280_000, alone));
-    assert!(!doubts(Part::Rest, 100_000, alone), "they make little");
+    assert!(doubts(Part::Rest, 100, 1_280_000, alone));
+    assert!(!doubts(Part::Rest, 100, 100_000, alone), "they make little");
+    assert!(!doubts(Part::Rest, 2, 39_000, alone), "no mean is as certain as that");
 }
 
 #[test]
@@ -221,15 +222,15 @@ fn waits_for_what_another_stream_did_are_not_doubted() {
     let beside = |process: &mut Alone, now| {
         process.settle(took(Part::Known(1_280_000), now, 1_280_000, 1_280_000), now);
     };
-    assert!(!doubts(Part::Rest, 1_280_000, beside));
+    assert!(!doubts(Part::Rest, 100, 1_280_000, beside));
 }
 
 #[test]
 fn what_is_measured_alone_far_longer_than_expected_is_doubted() {
     let alone = |_: &mut Alone, _| {};
-    assert!(doubts(Part::Alone(1_280_000), 1_280_000, alone));
-    assert!(!doubts(Part::Known(1_280_000), 1_280_000, alone), "it may have been queued");
-    assert!(!doubts(Part::Alone(39_000), 39_000, alone), "it is no outlier");
+    assert!(doubts(Part::Alone(1_280_000), 100, 1_280_000, alone));
+    assert!(!doubts(Part::Known(1_280_000), 100, 1_280_000, alone), "it may have been queued");
+    assert!(!doubts(Part::Alone(39_000), 2, 39_000, alone), "it is no outlier");
 }
 
 #[test]
