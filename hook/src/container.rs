@@ -16,5 +16,6 @@ pub(crate) mod pages;
 pub(crate) mod records;
 pub(crate) mod refusals;
 pub(crate) mod root;
+pub(crate) mod run_file;
 pub(crate) mod slices;
 pub(crate) mod waiting;

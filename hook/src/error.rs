@@ -78,15 +78,9 @@ pub(crate) enum Error {
          of the engine's configuration"
     )]
     Stage(String),
-    /// The limits of a container cannot be changed.
-    #[error("limit: container {container}: {why}")]
-    Limit { container: String, why: String },
-    /// The limits of what is no container of the hook cannot be changed.
-    #[error(
-        "limit: {name} is {}: its limits are fixed at its start",
-        if *is_run { "a run" } else { "not a container that the hook has limited" }
-    )]
-    Fixed { name: String, is_run: bool },
+    /// The limits of a container or run cannot be changed.
+    #[error("limit: {name}: {why}")]
+    Limit { name: String, why: String },
     /// What is to be explained cannot be found, or may be several.
     #[error("explain: {name:?}: {why}")]
     Explain { name: String, why: String },
@@ -153,7 +147,6 @@ impl Error {
             | Self::File { .. }
             | Self::Container(_)
             | Self::Limit { .. }
-            | Self::Fixed { .. }
             | Self::Explain { .. }
             | Self::NotShown { .. }
             | Self::NoTerminal

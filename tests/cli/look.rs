@@ -16,7 +16,7 @@ pub(crate) fn trials() -> Vec<Trial> {
             limit_of_a_run,
         ),
         trial(
-            "status: a ledger that names processes of others tells nothing of them",
+            "status: a ledger that names processes of others says nothing of their limits",
             limit_of_others,
         ),
         trial("explain: a limited process is limited", limited),
@@ -117,7 +117,7 @@ fn limit_of_a_run() -> Result {
     says(&table, "limit 30%")?;
     // The one that made it has ended.
     first.kill()?;
-    expect(core_percent(&ledger)? == 10.0, || "with the other".into())?;
+    expect(core_percent(&ledger)? == 30.0, || "with the other".into())?;
     let without = begin()?;
     expect(core_percent(&ledger_of(&without)?)?.is_null(), || "none is set".into())
 }
@@ -127,7 +127,7 @@ fn limit_of_others() -> Result {
     let mut other = gpucap(&["run", "--mem", "2Gi", "--cores", "30", "--", &actor])?.start()?;
     other.expect(&[("init", 0), ("context 0", 0)])?;
     let ledger = ledger_of(&other)?;
-    // The same bytes under the name of another run, which no process has in its environment.
+    // The same bytes under the name of another run, which has no file of limits.
     let copy = ledger.replace(&format!("-{}-", other.pid()), &format!("-{}-", std::process::id()));
     std::fs::copy(&ledger, &copy)?;
     let (shown, own) = (core_percent(&copy), core_percent(&ledger));

@@ -2,6 +2,7 @@
 //!
 //! * [`run`]: a limit is put on a program, only ever lowered inside another one, and nothing is run on a bad value.
 //! * [`look`]: `status` and `explain` tell of processes that live while they look.
+//! * [`changed_run`]: other limits for a run that has started, by its user.
 //! * [`lending`]: time that others leave unused is asked for, and granted by the node alone.
 //! * [`hostile`]: what others have laid out costs bounded time and memory, and ends no command.
 //! * [`metrics`]: the same for Prometheus, printed and served.
@@ -15,6 +16,7 @@
 //! * [`demo`]: the demo shows what it promises and leaves nothing behind.
 
 mod calibrate;
+mod changed_run;
 mod configure;
 mod demo;
 mod files;
@@ -36,6 +38,7 @@ fn main() -> ExitCode {
     let suites = [
         run::trials,
         look::trials,
+        changed_run::trials,
         lending::trials,
         hostile::trials,
         metrics::trials,

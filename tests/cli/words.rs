@@ -24,7 +24,6 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("limit: an index is a GPU, as for run", limit_by_index),
         trial("cdi: an index is a GPU, as for run", cdi_by_index),
         trial("cdi: the devices of one container add up", cdi_of_two_gpus),
-        trial("limit: a run is known and cannot be changed", limit_of_a_run),
     ]
 }
 
@@ -201,20 +200,7 @@ fn terminal_width() -> Result {
 fn limit_by_index() -> Result {
     let output = output(&["limit", "nosuch", "--mem", "1Gi", "--gpu", "0"])?;
     ended(&output, 1)?;
-    says(&output, "limit: container nosuch: none runs under limits on this host")
-}
-
-fn limit_of_a_run() -> Result {
-    let actor = begin()?;
-    let ledger = ledger_of(&actor)?;
-    let user = ledger.split('-').nth(1).unwrap_or_default();
-    for name in [format!("run-{}", actor.pid()), actor.pid().to_string()] {
-        let output = output(&["limit", &name, "--mem", "1Gi"])?;
-        ended(&output, 1)?;
-        let line = format!("limit: user-{user}/run-{} is a run: its limits are fixed", actor.pid());
-        says(&output, &line)?;
-    }
-    Ok(())
+    says(&output, "limit: nosuch: none runs under limits on this host")
 }
 
 /// An index is looked up on this machine; a UUID is taken as it is.

@@ -38,6 +38,7 @@ mod lending;
 mod merge;
 mod native;
 mod reason;
+mod run;
 mod source;
 mod variables;
 
@@ -55,5 +56,6 @@ pub use document::state::State;
 pub use grant::{DeviceLimit, DeviceLimits, Grant};
 pub use native::NativeLimit;
 pub use reason::{NodeError, Reason};
+pub use run::of_run;
 pub use source::Source;
 pub use variables::{annotations, variables};

@@ -1,9 +1,9 @@
-//! `gpucap limit CONTAINER`: other limits for a container that runs, at once.
+//! `gpucap limit NAME`: other limits for a container or run that has started, at once.
 //!
-//! On the host, by root. Lower memory refuses what comes next and frees nothing; a share of time holds from the next
-//! launch. Only what the container was given a limit of when it started can be changed: the rest is not prepared for.
-//! It stands in for all that was asked for until then, the container's own variables among it; a process that sets one
-//! to something else still only lowers (`gpucap_core::limits`).
+//! A container is changed on the host, by root; a run by its user. Lower memory refuses what comes next and frees nothing;
+//! a share of time holds from the next launch. Only what there was a limit of at the start can be changed: the rest is not
+//! prepared for. It stands in for all that was asked for until then, the variables of the start among it; a process that
+//! sets one to something else still only lowers (`gpucap_core::limits`).
 
 use crate::command::gpu::Gpu;
 use crate::command::status::target::Target;
@@ -11,25 +11,30 @@ use crate::container::effective_limit::{EffectiveLimit, Limit};
 use crate::container::live;
 use crate::container::native_limit::NativeLimitSet;
 use crate::container::pages::{self, share::ShareFile};
-use crate::error::{Error, Result};
+use crate::container::records::Record;
+use crate::container::run_file::{self, RunFile};
+use crate::error::{Error, Result, reason};
 use crate::exit::Exit;
 use crate::node::inputs;
+use crate::sys::Map;
 use crate::terminal::output;
 use gpucap_core::config::{CorePolicy, CorePriority, Value};
 use gpucap_core::limits::LimitsFile;
 use gpucap_core::limits::file::{Entry, Key, MemoryLimit};
-use gpucap_core::limits::live::{LiveEntry, Most};
+use gpucap_core::limits::live::{LiveEntry, LivePage, Most};
 use gpucap_core::units::{Bytes, ComputeLimit, Share, UnitError};
 use gpucap_core::uuid::DeviceName;
 use gpucap_plan::{NativeLimit, Node};
 use std::fmt::Write;
+use std::io;
 use std::path::PathBuf;
 
 const AFTER: &str = "\
-On the host, as root. The change applies at once, lower or higher than what the container requested, until --reset or
-the container's end. A lower memory limit frees nothing: later requests are refused. A container that started without a
-memory limit, or without a compute limit, cannot be given that one later. This command grants lending whatever the
-node's setting `lending` is; --core-priority normal with --cores gives a container of low priority a guarantee again.
+For a container on the host, as root; for what `gpucap run` started, as its user. The change applies at once, lower or
+higher than what was requested, until --reset or the end of the container or run. A lower memory limit frees nothing:
+later requests are refused. What started without a memory limit, or without a compute limit, cannot be given that one
+later. This command grants lending whatever the node's setting `lending` is; --core-priority normal with --cores gives a
+container of low priority a guarantee again.
 
 Exit status: 0 if the change was applied, 1 if nothing was changed; one line says why.
 
@@ -37,15 +42,17 @@ Examples:
   gpucap limit default/train --mem 4Gi --cores 30
   gpucap limit default/train/main --gpu 0 --mem 4Gi
   gpucap limit default/train --core-policy burst --core-max 80
-  gpucap limit 4f6c1e2d3a4b --reset";
+  gpucap limit 4f6c1e2d3a4b --reset
+  gpucap limit run-4242 --mem 6Gi";
 
 /// The words behind `gpucap limit`.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = AFTER)]
 #[command(group = clap::ArgGroup::new("change").required(true).multiple(true).args(["mem", "cores", "core_policy", "core_max", "core_priority", "reset"]))]
 pub(crate) struct Options {
-    /// As `gpucap status` shows it: NAMESPACE/POD/CONTAINER, NAMESPACE/POD, CONTAINER, the beginning of its id, or a PID
-    container: String,
+    /// As `gpucap status` shows it: NAMESPACE/POD/CONTAINER, NAMESPACE/POD, CONTAINER, the beginning of its id, a run
+    /// (run-4242), or a PID
+    name: String,
     /// Memory of each GPU from now on: 4Gi, 4096Mi, bytes; no percentage
     #[arg(long, value_name = "SIZE", value_parser = size)]
     mem: Option<Bytes>,
@@ -61,7 +68,7 @@ pub(crate) struct Options {
     /// Priority from now on: normal, or low (no guaranteed time, only what others leave unused; it implies burst)
     #[arg(long, value_name = "PRIORITY", value_parser = value::<CorePriority>)]
     core_priority: Option<CorePriority>,
-    /// Restore the limits of the container's start, except those given here
+    /// Restore the limits of the start, except those given here
     #[arg(long)]
     reset: bool,
     /// Only this GPU: its index as nvidia-smi counts, or as the limits file calls it (GPU-..., MIG-..., *)
@@ -75,14 +82,12 @@ pub(crate) struct Options {
 /// Changes them, and says what holds.
 pub(crate) fn execute(options: &Options) -> Result<Exit> {
     let node = inputs::node_or_default(&options.config)?;
-    let refused = |why: String| Error::Limit { container: options.container.clone(), why };
-    let found = Target::find(&node, &options.container).map_err(refused)?;
+    let refused = |why: String| Error::Limit { name: options.name.clone(), why };
+    let found = Target::find(&node, &options.name).map_err(refused)?;
     let none = "none runs under limits on this host; see `gpucap status`";
     let target = found.ok_or_else(|| refused(none.into()))?;
     let label = target.label();
-    let (name, is_run) = (label.clone(), target.is_run());
-    let record = target.into_record().ok_or(Error::Fixed { name, is_run })?;
-    let limits = record.limits().ok_or_else(|| refused("its record cannot be read".into()))?;
+    let Budget { limits, record, page_of_run } = Budget::of(target).map_err(refused)?;
     if options.core_policy == Some(CorePolicy::Fixed) && options.core_max.is_some() {
         return Err(refused("--core-policy fixed lends nothing, so it has no --core-max".into()));
     }
@@ -96,14 +101,18 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
         return Err(refused(what));
     }
     // First, while the host's files are visible. The lower of both applies, so a remaining file allows nothing more.
-    if let Some(native_limits) = &record.native_limits
+    if let Some(native_limits) = record.as_ref().and_then(|record| record.native_limits.as_ref())
         && let Err(why) =
             native_limits.change(&options.moved(native_limits, &limits, &entries), &node)
     {
         output::notice(format_args!("limit: the driver's own limit stays as it is: {why}"));
     }
-    let share = ShareFile::of(&pages::directory(&node), &record);
-    let page = live::open(&record).map_err(|why| refused(crate::error::reason(&why)))?;
+    let share = record.as_ref().map(|it| ShareFile::of(&pages::directory(&node), it));
+    let page = match (&record, page_of_run) {
+        (Some(record), _) => live::open(record),
+        (None, page) => page.ok_or_else(|| io::ErrorKind::NotFound.into()),
+    };
+    let page = page.map_err(|why| refused(reason(&why)))?;
     let mut text = String::new();
     for entry in entries {
         let Some(place) = page.get().entry_of(entry.key) else { continue };
@@ -115,13 +124,41 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
     }
     let shares =
         EffectiveLimit::all(&limits, Some(page.get())).into_iter().map(|it| (it.gpu, it.now.core));
-    if let Err(why) = share.and_then(|file| file.map_or(Ok(()), |file| file.publish(shares))) {
-        let why = crate::error::reason(&why);
+    let publish = |file: Option<ShareFile>| file.map_or(Ok(()), |file| file.publish(shares));
+    if let Some(Err(why)) = share.map(|found| found.and_then(publish)) {
+        let why = reason(&why);
         output::notice(format_args!("limit: the new shares are not published to its peers: {why}"));
     }
     options.mem.and_then(Bytes::doubt).into_iter().for_each(output::notice);
     output::print(&text)?;
     Ok(Exit::OK)
+}
+
+/// What is changed.
+struct Budget {
+    /// Its limits at the start.
+    limits: LimitsFile,
+    /// A container: what the hook wrote down of it.
+    record: Option<Record>,
+    /// A run: the page that changes it.
+    page_of_run: Option<Map<LivePage>>,
+}
+
+impl Budget {
+    fn of(target: Target) -> std::result::Result<Self, String> {
+        let Some(ledger) = target.ledger_of_run() else {
+            let fixed = "neither a container that the hook has limited nor a run, so its limits are \
+                         fixed at its start";
+            let record = target.into_record().ok_or(fixed)?;
+            let limits = record.limits().ok_or("its record cannot be read")?;
+            return Ok(Self { limits, record: Some(record), page_of_run: None });
+        };
+        let none = "its limits are fixed: it was started by an earlier version, or named GPUs by their indices where the \
+                    driver listed none";
+        let found = run_file::open(ledger).map_err(|why| reason(&why))?;
+        let RunFile { limits, page } = found.ok_or(none)?;
+        Ok(Self { limits, record: None, page_of_run: Some(page) })
+    }
 }
 
 /// A percentage has no meaning here: which card it would be of is not known to the host.

@@ -6,7 +6,8 @@
 
 use crate::command::limit_request::{Joined, LendingOptions, LimitOptions, LimitRequest};
 use crate::container::ledgers::{self, Name};
-use crate::error::{Error, Result};
+use crate::container::run_file;
+use crate::error::{Error, Result, reason};
 use crate::exit::Exit;
 use crate::node::elf::Loading;
 use crate::node::inputs;
@@ -101,10 +102,16 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
     let mut command = Command::new(&file);
     command.arg0(program).args(arguments).envs(request.variables()).env("LD_PRELOAD", preload);
     let ledger = inherited.own_ledger()?;
+    let start = gpucap_plan::of_run(&request.variables(), &cards);
+    if let (Some(ledger), Some(start)) = (&ledger, start)
+        && let Err(why) = run_file::make(ledger, &start)
+    {
+        notice(format!("`gpucap limit` cannot change this run: {}", reason(&why)));
+    }
     command.envs(ledger.as_ref().map(|ledger| (GPUCAP_LEDGER.name, ledger)));
     let why = command.exec();
     if let Some(ledger) = ledger {
-        // If it stays, a later run sweeps it.
+        // What stays, a later run sweeps.
         drop(fs::remove_file(ledger));
     }
     Err(Error::Start { program: program.display().to_string(), why })

@@ -33,7 +33,7 @@ use gpucap_core::ledger::Identity;
 use gpucap_core::limits::live::PATH;
 use gpucap_core::uuid::Uuid;
 use gpucap_plan::Node;
-use std::cell::{Cell, OnceCell};
+use std::cell::Cell;
 use std::env;
 use std::path::{Path, PathBuf};
 use view::{Container, Device, LedgerView, Sampled, State, Status, World};
@@ -142,16 +142,14 @@ fn gather(node: &Node, machine: &Machine) -> Status {
         let why = format!("{beyond} more ledgers of other users are not looked at");
         status.unreadable.push((ledgers::DIRECTORY.into(), why));
     }
-    let cards = OnceCell::new();
     for path in paths {
         match ledgers::read(&path) {
             Look::Ledger(map) => {
-                let view = LedgerView::of(map.get(), &path, machine);
-                let cards = machine.reads_processes.then(|| cards.get_or_init(inputs::cards));
-                status.ledgers.push(match cards {
-                    Some(cards) => view.with_limit_of_run(cards),
-                    None => view,
-                });
+                let mut view = LedgerView::of(map.get(), &path, machine);
+                if let Err(why) = view.with_limits_of_run() {
+                    status.unreadable.push((path, format!("its limits: {}", reason(&why))));
+                }
+                status.ledgers.push(view);
             }
             Look::Unused => status.unused.push(path),
             Look::No(why) => status.unreadable.push((path, why)),
@@ -169,13 +167,11 @@ struct Machine {
     processes: Snapshot,
     /// How many may still have a row.
     rows: Cell<usize>,
-    /// Without rows, nothing is read of a process that it could choose.
-    reads_processes: bool,
 }
 
 impl Machine {
     fn new(rows: usize) -> Self {
-        Self { processes: Snapshot::default(), rows: Cell::new(rows), reads_processes: rows > 0 }
+        Self { processes: Snapshot::default(), rows: Cell::new(rows) }
     }
 }
 

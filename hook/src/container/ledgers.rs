@@ -4,12 +4,13 @@
 //! /dev/shm/gpucap-UID-MNT                     shared by the processes of a user and mount namespace (container)
 //! /dev/shm/gpucap-UID-run-PIDNS-PID-START     of one `gpucap run`: who made it, and when that process started
 //! /dev/shm/gpucap-UID-pages/LEDGER            the usage page of the processes that have this ledger
+//! /dev/shm/gpucap-UID-runs/LEDGER             of a run: its limits at the start, and the page that changes them
 //! ```
 //!
 //! `run` becomes the program, so no process is left to remove its ledger: later runs do. A file is removed only if it
 //! belongs to this user, its maker has ended, no slot of it belongs to a process that may live, and no process of
-//! this user has it in its environment: such a process may still be before its first GPU call. A usage page is
-//! removed when its ledger is gone.
+//! this user has it in its environment: such a process may still be before its first GPU call. The files beside a
+//! ledger are removed when it is gone.
 
 use crate::container::records::Record;
 use crate::error::reason;
@@ -196,12 +197,12 @@ fn named() -> impl Iterator<Item = (PathBuf, Name)> {
     })
 }
 
-/// Removes unused ledgers of runs, and pages without a ledger. A ledger in an unknown state, or that cannot be
+/// Removes unused ledgers of runs, and what was beside a ledger that is gone. A ledger in an unknown state, or that cannot be
 /// removed, stays. Returns how many ledgers were removed.
 pub(crate) fn sweep() -> usize {
     let uid = sys::uid();
     let swept = sweep_ledgers(uid);
-    sweep_pages(Path::new(DIRECTORY), uid);
+    sweep_beside(Path::new(DIRECTORY), uid);
     swept
 }
 
@@ -221,17 +222,19 @@ fn sweep_ledgers(uid: u32) -> usize {
     leftovers.iter().filter(is_over).filter(|path| fs::remove_file(path).is_ok()).count()
 }
 
-fn sweep_pages(directory: &Path, uid: u32) {
-    let pages = directory.join(format!("gpucap-{uid}-pages"));
-    // A link of another user might lead to files that are no pages.
-    let ours = fs::symlink_metadata(&pages)
-        .is_ok_and(|metadata| metadata.is_dir() && metadata.uid() == uid);
-    let found = ours.then(|| fs::read_dir(pages)).and_then(io::Result::ok);
-    for page in found.into_iter().flatten().flatten() {
-        let ledger = fs::symlink_metadata(directory.join(page.file_name()));
-        if ledger.is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
-            // Another process may have removed it in the mean time.
-            let _ = fs::remove_file(page.path());
+fn sweep_beside(directory: &Path, uid: u32) {
+    for kind in ["pages", "runs"] {
+        let files = directory.join(format!("gpucap-{uid}-{kind}"));
+        // A link of another user might lead to files that are none of these.
+        let ours = fs::symlink_metadata(&files)
+            .is_ok_and(|metadata| metadata.is_dir() && metadata.uid() == uid);
+        let found = ours.then(|| fs::read_dir(files)).and_then(io::Result::ok);
+        for file in found.into_iter().flatten().flatten() {
+            let ledger = fs::symlink_metadata(directory.join(file.file_name()));
+            if ledger.is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+                // Another process may have removed it in the mean time.
+                let _ = fs::remove_file(file.path());
+            }
         }
     }
 }
@@ -306,25 +309,30 @@ mod tests {
     }
 
     #[test]
-    fn a_page_goes_when_its_ledger_has_gone() {
+    fn what_is_beside_a_ledger_goes_when_that_has_gone() {
         let directory = std::env::temp_dir().join(format!("gpucap-sweep-{}", std::process::id()));
         let uid = sys::uid();
-        let pages = directory.join(format!("gpucap-{uid}-pages"));
+        let [pages, runs] =
+            ["pages", "runs"].map(|kind| directory.join(format!("gpucap-{uid}-{kind}")));
         let elsewhere = directory.join("elsewhere");
-        for made in [&directory, &pages, &elsewhere] {
+        for made in [&directory, &pages, &runs, &elsewhere] {
             fs::create_dir(made).expect("a directory");
         }
         fs::write(directory.join("gpucap-0-1"), "").expect("a ledger");
-        for page in [pages.join("gpucap-0-1"), pages.join("gone"), elsewhere.join("gone")] {
-            fs::write(page, "").expect("a page");
+        for kept in [&pages, &runs] {
+            fs::write(kept.join("gpucap-0-1"), "").expect("a file");
         }
-        sweep_pages(&directory, uid);
-        let left =
-            fs::read_dir(&pages).expect("still there").flatten().map(|page| page.file_name());
-        assert_eq!(left.collect::<Vec<_>>(), ["gpucap-0-1"]);
+        for gone in [&pages, &runs, &elsewhere] {
+            fs::write(gone.join("gone"), "").expect("a file");
+        }
+        sweep_beside(&directory, uid);
+        for kept in [&pages, &runs] {
+            let left = fs::read_dir(kept).expect("still there").flatten();
+            assert_eq!(left.map(|file| file.file_name()).collect::<Vec<_>>(), ["gpucap-0-1"]);
+        }
         fs::remove_dir_all(&pages).expect("removed");
         std::os::unix::fs::symlink(&elsewhere, &pages).expect("a link");
-        sweep_pages(&directory, uid);
+        sweep_beside(&directory, uid);
         assert!(elsewhere.join("gone").exists(), "what a link leads to");
         fs::remove_dir_all(directory).expect("removed");
     }

@@ -35,6 +35,7 @@ pub mod explain;
 pub mod file;
 mod lending;
 pub mod live;
+pub mod run;
 mod source;
 #[cfg(test)]
 mod tests;

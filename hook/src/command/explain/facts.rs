@@ -8,6 +8,7 @@
 use crate::container::effective_limit::EffectiveLimit;
 use crate::container::ledgers::{self, BY_HOOK, Look, Name};
 use crate::container::root::{self, Root, open_directory};
+use crate::container::run_file::RunFile;
 use crate::error::reason;
 use crate::node::elf::Loading;
 use crate::node::preload;
@@ -17,13 +18,14 @@ use crate::sys::{self, Map};
 use gpucap_core::config::{GPUCAP_LEDGER, Lookup};
 use gpucap_core::ledger::{Identity, Kind};
 use gpucap_core::limits::live::{self, LivePage};
-use gpucap_core::limits::{Broken, FileProblem, Limits, file};
+use gpucap_core::limits::{Broken, FileProblem, Limits, file, run};
 use gpucap_core::uuid::Uuid;
 use std::env;
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Everything that counts.
@@ -34,7 +36,7 @@ pub(super) struct Facts {
     pub(super) limits: Result<Option<Limits>, Broken>,
     /// Whether there is a limits file.
     pub(super) has_file: bool,
-    /// What that file gives, and what the host has said since.
+    /// What that file gives, or of a run the one beside its ledger, and what was said since.
     pub(super) effective: Vec<EffectiveLimit>,
     /// What asks the loader for the library.
     pub(super) asked_by: Vec<Asking>,
@@ -114,9 +116,6 @@ impl Facts {
         let lookup: Lookup<'_> = &|name| value(name).map(|value| value.as_bytes().to_vec());
         let read = file.as_ref().map(|read| read.as_deref().map_err(Clone::clone));
         let limits = Limits::load(lookup, read);
-        let effective = limits.as_ref().ok().and_then(|limits| limits.as_ref()?.file());
-        let effective =
-            effective.map(|file| EffectiveLimit::all(file, page(root).as_ref().map(Map::get)));
         let configured = value(GPUCAP_LEDGER.name).filter(|path| !path.is_empty());
         let ledger = if has_file && root.open_path(BY_HOOK).is_ok() {
             BY_HOOK.into()
@@ -125,6 +124,10 @@ impl Facts {
         } else {
             let mount_namespace = process.namespace("mnt").unwrap_or(0);
             Name::Shared { uid, mount_namespace }.path()
+        };
+        let effective = match limits.as_ref().ok().and_then(|limits| limits.as_ref()?.file()) {
+            Some(file) => EffectiveLimit::all(file, page(root).as_ref().map(Map::get)),
+            None => limits_of_run(root, &ledger, uid).unwrap_or_default(),
         };
         let everywhere = open(root, Path::new(EVERYWHERE)).ok().flatten();
         let everywhere = everywhere.and_then(|file| root::read(file, LONGEST_LIST).ok());
@@ -138,8 +141,7 @@ impl Facts {
             Some(Asking { list, library, is_there })
         });
         let asked_by = asked_by.collect();
-        let (effective, holds) = (effective.unwrap_or_default(), Ok(Vec::new()));
-        Self { process: None, limits, has_file, effective, asked_by, ledger, holds }
+        Self { process: None, limits, has_file, effective, asked_by, ledger, holds: Ok(Vec::new()) }
     }
 }
 
@@ -187,6 +189,15 @@ fn lookup(root: &Root) -> io::Result<Result<Vec<u8>, FileProblem>> {
 fn page(root: &Root) -> Option<Map<LivePage>> {
     let file = open(root, Path::new(live::PATH)).ok().flatten()?;
     Map::copy(&file).ok().filter(|page: &Map<LivePage>| page.get().is_known())
+}
+
+/// The limits of the run whose ledger this is, if it is one, and was given a file of them.
+fn limits_of_run(root: &Root, ledger: &Path, uid: u32) -> Option<Vec<EffectiveLimit>> {
+    let (directory, name) = run::place(ledger.to_str()?, uid)?;
+    let file = open(root, &Path::new(&directory).join(name)).ok().flatten()?;
+    let is_its_users = file.metadata().is_ok_and(|metadata| metadata.uid() == uid);
+    let RunFile { limits, page } = is_its_users.then(|| RunFile::copy(&file).ok())??;
+    Some(EffectiveLimit::all(&limits, Some(page.get())))
 }
 
 /// What the ledger says of this process, or why that is not known. It is the process's own file, in the words of its own

@@ -55,9 +55,10 @@ fn process(seen: &Seen) -> Value {
 
 fn limits(facts: &Facts, limits: &Limits) -> Value {
     let config = limits.config();
-    let file = facts.has_file.then(|| facts.effective.iter().map(effective).collect::<Vec<_>>());
+    let entries = || facts.effective.iter().map(effective).collect::<Vec<_>>();
     json!({
-        "file": file,
+        "file": facts.has_file.then(entries),
+        "run": (!facts.has_file && !facts.effective.is_empty()).then(entries),
         GPU_MEM_LIMIT.name: text(config.memory.as_ref()),
         GPU_CORE_PCT.name: text(config.core.as_ref()),
         GPU_PROFILE.name: text(config.profile.as_ref()),

@@ -100,6 +100,9 @@ fn sources(limits: &Limits, effective: &[EffectiveLimit]) -> Vec<String> {
     if lines.len() > 1 {
         lines.push("if several of these limit a GPU, the lowest applies".into());
     }
+    if file.is_none() {
+        lines.extend(changes_of_run(effective));
+    }
     lines.extend(core_policy.map(|policy| {
         let is_known = asked.is_some_and(|asked| asked.core_policy == Some(policy));
         of_policy(GPU_CORE_POLICY.name, &policy, is_known, file.is_some())
@@ -146,6 +149,23 @@ fn of_policy(name: &str, held: &impl Display, is_known: bool, has_file: bool) ->
         }
         (false, false) => format!("{name}={held}: how time that others leave unused may be used"),
     }
+}
+
+/// What `gpucap limit` has changed of a run.
+fn changes_of_run(effective: &[EffectiveLimit]) -> Vec<String> {
+    let is_changed = |effective: &&EffectiveLimit| effective.now != effective.at_start;
+    let said = |effective: &EffectiveLimit| {
+        format!(
+            "  {}: {} (at start: {})",
+            effective.gpu,
+            words(effective.now),
+            words(effective.at_start)
+        )
+    };
+    let changes: Vec<String> = effective.iter().filter(is_changed).map(said).collect();
+    let heading = "changed by `gpucap limit`, in place of what the run was started with:";
+    let heading = (!changes.is_empty()).then(|| heading.to_owned());
+    heading.into_iter().chain(changes).collect()
 }
 
 fn of_file(limits: &LimitsFile, effective: &[EffectiveLimit]) -> Vec<String> {

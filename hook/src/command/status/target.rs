@@ -11,6 +11,7 @@ use crate::container::records::{self, Record};
 use crate::node::proc::Process;
 use gpucap_plan::Node;
 use std::collections::BTreeSet;
+use std::path::Path;
 
 /// A budget, and a process of it if the word was the number of one.
 #[derive(Debug)]
@@ -76,10 +77,10 @@ impl Target {
         self.ledger.label()
     }
 
-    /// Returns whether it is what `gpucap run` started.
-    pub(crate) fn is_run(&self) -> bool {
-        self.ledger.container.is_none()
-            && matches!(Name::of(&self.ledger.path), Some(Name::Run { .. }))
+    /// The ledger, if it is what `gpucap run` started.
+    pub(crate) fn ledger_of_run(&self) -> Option<&Path> {
+        let is_run = matches!(Name::of(&self.ledger.path), Some(Name::Run { .. }));
+        (self.ledger.container.is_none() && is_run).then_some(&*self.ledger.path)
     }
 
     /// What the hook wrote down of it; `None` of what is no container.

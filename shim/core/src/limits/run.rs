@@ -1,0 +1,115 @@
+//! The file of a `gpucap run`: the limits that it started with, and the page by which they change while it runs.
+//!
+//! ```text
+//! PLACE/gpucap-UID-runs/NAME      where PLACE/NAME is the ledger of the run
+//! 0       a live page
+//! 4096    a limits file, from which the variables of the run were made
+//! ```
+//!
+//! A run has no mount that its processes cannot write, so it is held by the variables of its environment, which its
+//! user has set. This file is that user's too. As long as the page says nothing, only the variables count; what it
+//! says replaces them as the page of a container replaces what that was started with, and a process that sets a
+//! variable to something else still only lowers.
+
+use super::Limits;
+use super::file::LimitsFile;
+use super::file::document::MAX_BYTES;
+use super::file::error::FileError;
+use super::live::LivePage;
+
+/// Where the text begins.
+pub const TEXT: usize = size_of::<LivePage>();
+/// A longer file is not ours.
+pub const MOST_BYTES: usize = TEXT + MAX_BYTES;
+
+/// The directory of these files beside a ledger, and the name in it; `None` if the ledger is not one of a run of this
+/// user.
+#[must_use]
+pub fn place(ledger: &str, uid: u32) -> Option<(String, &str)> {
+    let (place, name) = ledger.rsplit_once('/')?;
+    let is_run = name.starts_with(&format!("gpucap-{uid}-run-"));
+    is_run.then(|| (format!("{place}/gpucap-{uid}-runs"), name))
+}
+
+impl Limits {
+    /// The same where the page of the run says something: what stands behind the page is the limits that the run was
+    /// started with.
+    ///
+    /// # Errors
+    /// The text is no limits file of this version.
+    pub fn changed_by_page(&self, text: &[u8]) -> Result<Self, FileError> {
+        let file = LimitsFile::parse(text)?;
+        Ok(Self { config: self.config.clone(), file: Some(file), ignored: Vec::new() })
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::super::file::{Entry, Key};
+    use super::super::live::LiveEntry;
+    use super::super::{DeviceFacts, Limits, LimitsFile};
+    use super::place;
+    use crate::config::{Config, Slices};
+    use crate::units::{Amount, Share};
+    use crate::uuid::Uuid;
+
+    type Variables<'a> = &'a [(&'a str, &'a str)];
+
+    fn limits(variables: Variables<'_>) -> Limits {
+        let lookup = |name: &str| {
+            let found = variables.iter().find(|(own, _)| *own == name);
+            found.map(|(_, value)| value.as_bytes().to_vec())
+        };
+        Limits::load(&lookup, None).expect("usable").expect("limits")
+    }
+
+    /// Memory in MiB and time of a process with these variables, in a run that was started with 2 GiB and 30 %.
+    fn holds(variables: Variables<'_>, page: &LiveEntry) -> (Option<u64>, Option<String>) {
+        let lookup = |name: &str| match name {
+            "GPU_MEM_LIMIT" => Some(b"2Gi".to_vec()),
+            "GPU_CORE_PCT" => Some(b"30".to_vec()),
+            _ => None,
+        };
+        let asked = Config::from_lookup(&lookup).expect("usable");
+        let memory = "2Gi".parse().map(|bytes| Amount::Bytes(bytes).into()).expect("a size");
+        let entry = Entry { memory, core: Share::from_percent(30), ..Entry::new(Key::Every) };
+        let text = LimitsFile { asked, entries: vec![entry], ..LimitsFile::default() }.write();
+        let changed = limits(variables).changed_by_page(text.as_bytes()).expect("a file");
+        let facts = DeviceFacts {
+            uuid: Uuid([1; 16]),
+            parent: None,
+            index: None,
+            total_bytes: 80 << 30,
+            slices: Slices::Seven,
+        };
+        let resolved = changed.resolve_with(&facts, Some(page)).expect("resolved");
+        (resolved.memory.map(|bytes| bytes >> 20), resolved.core.map(|core| core.to_string()))
+    }
+
+    #[test]
+    fn what_the_page_says_replaces_what_the_run_was_started_with() {
+        let page = LiveEntry::default();
+        page.set_memory(Some(4 << 30));
+        page.set_core(Share::from_percent(60));
+        let inherited = [("GPU_MEM_LIMIT", "2GiB"), ("GPU_CORE_PCT", "30%")];
+        assert_eq!(holds(&inherited, &page), (Some(4096), Some("60%".into())));
+        let own = [("GPU_MEM_LIMIT", "1Gi"), ("GPU_CORE_PCT", "50")];
+        assert_eq!(holds(&own, &page), (Some(1024), Some("50%".into())));
+        let more = [("GPU_MEM_LIMIT", "8Gi"), ("GPU_CORE_PCT", "90")];
+        assert_eq!(holds(&more, &page), (Some(4096), Some("60%".into())));
+        page.set_core(Share::from_percent(10));
+        let bursts = [("GPU_CORE_PCT", "30%"), ("GPU_CORE_POLICY", "burst")];
+        assert_eq!(holds(&bursts, &page).1.as_deref(), Some("10%"), "a policy of its own");
+    }
+
+    #[test]
+    fn only_a_run_of_this_user_has_such_a_file() {
+        let run = "/dev/shm/gpucap-7-run-1-2-3";
+        let found = Some(("/dev/shm/gpucap-7-runs".to_owned(), "gpucap-7-run-1-2-3"));
+        assert_eq!(place(run, 7), found);
+        assert_eq!(place(run, 8), None);
+        for ledger in ["/dev/shm/gpucap-7-4026531841", "/tmp/own", "own", "/.gpucap/ledger", ""] {
+            assert_eq!(place(ledger, 7), None, "{ledger}");
+        }
+    }
+}
