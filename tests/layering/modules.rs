@@ -107,6 +107,7 @@ pub(crate) const MODULES: &[Modules] = &[
             ("lending", "what the node lends of GPU time, and to whom"),
             ("native", "the memory limits that the driver itself is asked to keep"),
             ("decide", "the decision, with the node's policies"),
+            ("run", "the limits that `gpucap run` starts with, as a limits file"),
             ("variables", "a plan as variables and annotations"),
             ("entry", "the hook's entry in the documents of engines"),
             ("cdi", "a CDI device that is a slice"),

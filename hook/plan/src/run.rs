@@ -30,7 +30,7 @@ pub fn of_run(variables: &[(&str, String)], cards: &[Card]) -> Option<LimitsFile
         "process": {"env": env},
         "linux": {"namespaces": [{"type": "mount"}]},
     }));
-    // Nobody lends to a run but its user.
+    // Its user decides what it is lent.
     let node =
         Node { sources: vec![Source::Environment], lending: Lending::Allowed, ..Node::default() };
     let sources = Sources {

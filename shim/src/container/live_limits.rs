@@ -1,5 +1,5 @@
-//! The page in which somebody says what has changed about the limits since they were set: of a container the node, of a
-//! `gpucap run` its user.
+//! The live page, which says what has changed about the limits since they were set: of a container the node writes it, of
+//! a `gpucap run` its user.
 //!
 //! Mapped once per process, when the first device is looked at, and never unmapped; after that a change is seen by
 //! reading a word. The page of a container is believed only where the container cannot write it, like the limits file;
