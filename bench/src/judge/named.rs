@@ -177,8 +177,17 @@ fn by_data(all: &mut Vec<Scene>) {
 
 /// Some launches are longer than the others, and a few are waited for.
 fn by_data_waited_for(all: &mut Vec<Scene>) {
-    for (one_in, long_ns) in [(100, 1_280 * US), (20, 130 * US)] {
-        for (batch, percent) in [(1, 10), (1, 30), (5, 30), (20, 30), (50, 30)] {
+    const MANY: &[(u64, u16)] = &[(1, 10), (1, 30), (5, 30), (20, 30), (50, 30)];
+    // The last ones: so rarely or shortly that no doubt arises.
+    for (one_in, long_ns, ways) in [
+        (100, 1_280 * US, MANY),
+        (20, 130 * US, MANY),
+        (200, 5_000 * US, &[(1, 30), (20, 60)]),
+        (430, 1_280 * US, &[(1, 60), (20, 60)]),
+        (40, 130 * US, &[(1, 30), (5, 30)]),
+        (33, 100 * US, &[(1, 60), (20, 60)]),
+    ] {
+        for &(batch, percent) in ways {
             let length = Length::Rarely { usual_ns: 10 * US, long_ns, one_in };
             let job = Job { length, batch, ..Job::waited_for(0) };
             let long = self::length(long_ns);
