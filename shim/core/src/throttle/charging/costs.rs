@@ -109,7 +109,7 @@ pub(crate) struct Sample {
     /// The stream was busy when the launch was queued, so the device began it without a wait: the sample contains
     /// nothing else.
     pub(crate) clean: bool,
-    /// Nor a turn of another process: however far from the mean, it is the launch's own. Without this,
+    /// No turn of another process is contained in it: however far from the mean, it is the launch's own. Without this,
     /// `T10 5 of around 5 us, then a wait, 30, beside 40` gets 13 points more than its bound allows.
     pub(crate) is_whole: bool,
     /// The next launch may take any time, so each one is measured.
@@ -123,8 +123,9 @@ pub(crate) struct Sample {
 const ENOUGH_SAMPLES: u64 = 4;
 /// The mean covers about this many samples.
 const MOST_SAMPLES: u64 = 15;
-/// The same of samples that are the launch's own: an allowance covers more launches of a mean that is too low than of
-/// one that is too high, so a mean that varies is too low in effect.
+/// The same of clean samples that are the launch's own: an allowance covers more launches of a mean that is too low than
+/// of one that is too high, so a mean that varies is too low in effect. If it were so of others, that contain the host's
+/// delays too, `W8 10 us, sync`, 30, would get 31.3 beside `W9 launch-bound 3 us`.
 const MOST_WHOLE: u64 = 63;
 /// A sample is cut off at this multiple of the mean: beyond it, it more likely contains another process's turn of the
 /// device.
@@ -203,7 +204,7 @@ impl Entry {
         } else {
             let most = match sample {
                 Sample { is_collective: true, .. } => ENOUGH_SAMPLES - 1,
-                Sample { is_whole: true, .. } => MOST_WHOLE,
+                Sample { is_whole: true, clean: true, .. } => MOST_WHOLE,
                 _ => MOST_SAMPLES,
             };
             let count = (samples + 1).min(most);

@@ -53,10 +53,15 @@ const MOST_LENGTH: u64 = 16;
 /// Less than this may be a few turns of other processes.
 const LEAST_LENGTH_NS: u64 = 50_000_000;
 
+/// Returns whether something took so much longer than expected that no mean is the reason.
+pub(super) const fn is_far_beyond(ns: u64, expected_ns: u64) -> bool {
+    ns / OUTLIER > expected_ns
+}
+
 impl Beyond {
     /// Adds work, of which `certain_ns` is certain.
     const fn add(&mut self, work_ns: u64, certain_ns: u64) {
-        let is_far = certain_ns / OUTLIER > work_ns;
+        let is_far = is_far_beyond(certain_ns, work_ns);
         let beyond_ns = if is_far { certain_ns - work_ns } else { 0 };
         self.ns = self.ns.saturating_add(work_ns).saturating_add(beyond_ns);
         self.beyond_ns = self.beyond_ns.saturating_add(beyond_ns);

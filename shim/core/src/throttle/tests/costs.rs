@@ -83,6 +83,16 @@ fn samples_of_a_process_alone_count_in_full() {
     assert_eq!(costs.estimate(KERNEL), Some((mean * 14 + mean * 4) / 15));
 }
 
+/// They contain what the host takes between the events: the mean forgets them as soon as any others.
+#[test]
+fn small_samples_of_a_process_alone_on_an_empty_stream_count_in_full() {
+    let costs = Costs::default();
+    let whole = |ns| costs.learn(KERNEL, Sample { is_whole: true, ..plain(ns, false) });
+    (0..40).for_each(|_| whole(10_000));
+    whole(130_000);
+    assert_eq!(costs.estimate(KERNEL), Some((14 * 10_000 + 130_000) / 15));
+}
+
 #[test]
 fn samples_of_an_empty_stream_yield_to_those_of_a_busy_one_for_a_while() {
     let costs = Costs::default();

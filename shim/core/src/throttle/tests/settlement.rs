@@ -217,6 +217,27 @@ fn waits_far_longer_than_what_was_expected_are_doubted() {
     assert!(!doubts(Part::Rest, 2, 39_000, alone), "no mean is as certain as that");
 }
 
+/// Neither sum alone has both, the estimates and the long one; too few to be doubted.
+#[test]
+fn a_wait_far_longer_than_what_was_expected_is_part_of_both_sums() {
+    let due = |long_ns: u64| -> u64 {
+        let mut process = Alone::default();
+        let batch = |number: u64| {
+            let took_ns = if number == 50 { long_ns } else { 100_000 };
+            let now = SECOND + number * 100_000 + took_ns;
+            let (span, done) =
+                (Span::From(now - took_ns, now), took(Part::Rest, now, 100_000, took_ns));
+            // Of the others the end was not waited for, or was over before.
+            Done { span, certain: done.certain.filter(|_| number == 50), ..done }
+        };
+        let due = (1..=50).map(|number| process.settle(batch(number), SECOND)).sum();
+        assert!(!process.settlement.is_doubtful(SECOND));
+        due
+    };
+    assert_eq!(due(1_280_000), 49 * 100_000 + 1_280_000);
+    assert_eq!(due(100_000), 50 * 100_000);
+}
+
 #[test]
 fn waits_for_what_another_stream_did_are_not_doubted() {
     let beside = |process: &mut Alone, now| {
