@@ -68,7 +68,7 @@ enum Command {
     Configure(configure::Options),
     /// Measure the memory of a CUDA context on each GPU, and test for limits of the driver
     Calibrate(calibrate::Options),
-    /// Change the limits of a running container
+    /// Change the limits of a container or run that works
     Limit(limit::Options),
     /// Remove the state of containers that have ended, and unused ledgers
     Gc(gc::Options),

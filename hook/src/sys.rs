@@ -46,6 +46,11 @@ fn clock(id: ClockId) -> u64 {
     time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
 }
 
+/// The longest file that this process may write: the kernel ends it with SIGXFSZ where it writes beyond that.
+pub(crate) fn file_size_limit() -> u64 {
+    rustix::process::getrlimit(rustix::process::Resource::Fsize).current.unwrap_or(u64::MAX)
+}
+
 /// A number that cannot be guessed.
 pub(crate) fn random() -> io::Result<u128> {
     let mut bytes = [0_u8; 16];

@@ -11,9 +11,10 @@ pub(crate) mod growth;
 pub(crate) mod price;
 pub(crate) mod record;
 
-use crate::budget::device::{Device, Standing, Unresolved};
+use crate::budget::device::{Device, Standing};
 use crate::container::attendance::Attendance;
 use crate::container::ledger_file;
+use crate::container::live_limits::Unresolved;
 use crate::driver::DriverCopy;
 use crate::state::{self, Policy, Problem};
 use crate::sys;

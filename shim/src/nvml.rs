@@ -37,7 +37,7 @@ impl Slice {
         let limits = call.policy.limits.as_ref()?;
         let position = |_: &_| topology::of_handle(call.driver, handle);
         let slices = || driver::nvml::slices(call.driver, handle);
-        let limits = topology::resolve(limits, uuid, total_bytes, slices, position).ok()?.0;
+        let limits = topology::resolve(limits, uuid, total_bytes, slices, position).ok()?.0.now();
         if limits.memory.is_none() && limits.core.is_none() {
             return None;
         }

@@ -4,14 +4,14 @@
 //! the process has not loaded it, and initialised for as long as the question takes. Where there is no NVML, CUDA's
 //! own devices in PCI order give the same answer, as long as `CUDA_VISIBLE_DEVICES` hides none of them.
 
-use crate::container::live_limits;
+use crate::container::live_limits::{InForce, Live, Unresolved};
 use crate::driver::{self, DriverCopy};
 use crate::redirect;
 use crate::sys;
 use gpucap_abi::cuda::CUdevice;
 use gpucap_abi::nvml::nvmlDevice_t;
 use gpucap_core::config::Slices;
-use gpucap_core::limits::{DeviceFacts, Limits, Resolved};
+use gpucap_core::limits::{DeviceFacts, Limits};
 use gpucap_core::uuid::Uuid;
 use std::collections::BTreeSet;
 
@@ -28,14 +28,16 @@ pub(crate) struct DevicePosition {
 /// limits name indices, or may mean the GPU of which this device is a MIG instance; `slices` only if they have a profile.
 ///
 /// # Errors
-/// The limits cannot be resolved, in one line.
+/// The limits cannot be resolved.
 pub(crate) fn resolve(
-    limits: &Limits,
+    limits: &'static Limits,
     uuid: Uuid,
     total_bytes: u64,
     slices: impl FnOnce() -> Option<Slices>,
     position: impl Fn(&DeviceFacts) -> DevicePosition,
-) -> Result<(Resolved, DeviceFacts), String> {
+) -> Result<(Live, DeviceFacts), Unresolved> {
+    let in_force = InForce::of(limits)?;
+    let limits = in_force.limits;
     // A model that is unknown has the most slices, each of which is the smallest.
     let slices = if limits.needs_slices() { slices() } else { None }.unwrap_or_default();
     let mut facts = DeviceFacts { uuid, parent: None, index: None, total_bytes, slices };
@@ -43,7 +45,7 @@ pub(crate) fn resolve(
         let DevicePosition { index, parent } = position(&facts);
         (facts.index, facts.parent) = (index, parent);
     }
-    Ok((live_limits::resolve(limits, &facts)?, facts))
+    Ok((in_force.on(facts)?, facts))
 }
 
 /// Where the device with this UUID stands.

@@ -5,14 +5,23 @@ use crate::{ended, expect, gpucap, says};
 use gpucap_tests::{Actor, Build, Driver, Output, Program, Result, Run, Stop, World, trial};
 use libtest_mimic::Trial;
 use serde_json::Value;
+use std::ffi::OsStr;
 use std::fs;
-use std::os::unix::fs::{FileExt, chown};
+use std::io::Write;
+use std::os::unix::fs::{FileExt, PermissionsExt, chown};
 use std::path::PathBuf;
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
         trial("limit: the memory of a run is lowered, raised and restored", memory),
         trial("limit: what a process of a run sets itself only lowers", own_word),
+        trial("limit: what is restored holds for who began after the change", restored),
+        trial("limit: a run inside a run keeps a limit of its own", inside),
+        trial("limit: a directory that another user has laid out is none", laid_out),
+        trial("limit: explain knows of a file that the library refuses", refused),
+        trial("limit: a run in the process of a run changes for both", twice),
+        trial("limit: a run is made also where files may not be long", short_files),
+        trial("limit: of one limit for all GPUs none is named", of_one_gpu),
         trial("limit: the time of a run changes while it works", time),
         trial("limit: a run is lent time and has it taken back", lent),
         trial("limit: what a run was not limited in cannot come later", unprepared),
@@ -93,8 +102,139 @@ fn memory() -> Result {
     sees(&mut first, 3072)
 }
 
+/// Its first use of the GPU came after the change.
+fn restored() -> Result {
+    for (changed, holds) in [("8Gi", 8192), ("512Mi", 512)] {
+        let (mut first, ledger) = begin(&["--mem", "2Gi"])?;
+        limit(&first, &["--mem", changed])?.success()?;
+        let mut second = later(&ledger, "2GiB")?;
+        sees(&mut second, holds)?;
+        limit(&first, &["--reset"])?.success()?;
+        sees(&mut second, 2048)?;
+        sees(&mut first, 2048)?;
+        second.expect(&[(&format!("alloc a {}", 3072 * MIB), OUT_OF_MEMORY)])?;
+    }
+    Ok(())
+}
+
+fn inside() -> Result {
+    let (first, ledger) = begin(&["--mem", "2Gi"])?;
+    let actor = Program::new("actor").build()?.display().to_string();
+    let inner = |memory: &str| -> Result<Actor> {
+        let run = gpucap(&["run", "--mem", memory, "--", &actor])?.env("GPUCAP_LEDGER", &ledger);
+        let mut inner = run.env("GPU_MEM_LIMIT", "2GiB").start()?;
+        inner.expect(&[("init", 0)])?;
+        Ok(inner)
+    };
+    let (mut before, mut least) = (inner("4Gi")?, inner("1Gi")?);
+    sees(&mut before, 2048)?;
+    sees(&mut least, 1024)?;
+    limit(&first, &["--mem", "8Gi"])?.success()?;
+    for (actor, holds) in [(&mut before, 4096), (&mut least, 1024), (&mut inner("3Gi")?, 3072)] {
+        sees(actor, holds)?;
+    }
+    Ok(())
+}
+
+/// Another user, for whom root can lay out files.
+const USER: u32 = 12_345;
+
+/// In place of this user's directory.
+fn laid_out() -> Result {
+    let name = |user: u32| format!("/dev/shm/gpucap-{user}-runs");
+    let victim = USER + 1;
+    let _ = fs::remove_dir_all(name(victim));
+    fs::create_dir(name(victim))?;
+    if chown(name(victim), Some(USER), None).is_err() {
+        fs::remove_dir(name(victim))?;
+        return Err(Stop::skip("a directory of another user needs root"));
+    }
+    let actor = Program::new("actor").build()?.display().to_string();
+    let user = victim.to_string();
+    let words = ["setpriv", "--reuid", &user, "--regid", &user, "--clear-groups"].map(OsStr::new);
+    let with = |mode: u32| -> Result<(u64, Output)> {
+        fs::set_permissions(name(victim), fs::Permissions::from_mode(mode))?;
+        let run = gpucap(&["run", "--mem", "2Gi", "--", &actor])?.through(&words);
+        let card = run.directory().join("theirs");
+        fs::create_dir_all(&card)?;
+        fs::set_permissions(&card, fs::Permissions::from_mode(0o777))?;
+        let run = run.env("STUB_GPU_DIR", &card);
+        let mut actor = run.start()?;
+        actor.expect(&[("init", 0), ("context 0", 0)])?;
+        Ok((actor.call("total d 0")?.value, actor.end()?))
+    };
+    let found = [0o700, 0o755, 0o777].map(with);
+    fs::remove_dir_all(name(victim))?;
+    for found in found {
+        let (total, end) = found?;
+        says(&end, "its directory belongs to another user")?;
+        expect(total == 2048 * MIB, || format!("{total} bytes: {end}"))?;
+    }
+    Ok(())
+}
+
+fn refused() -> Result {
+    let (first, ledger) = begin(&["--mem", "2Gi"])?;
+    let path = file_of(&ledger);
+    let file = fs::OpenOptions::new().write(true).open(&path)?;
+    file.write_all_at(b"x", fs::metadata(&path)?.len() - 3)?;
+    let output = gpucap(&["explain", "--pid", &first.pid().to_string()])?.output()?;
+    says(&output, "is allowed no GPU work")?;
+    says(&output, &format!("{} is damaged: its checksum does not fit", path.display()))?;
+    says(&output, "only `gpucap run` of the same version may write it")?;
+    expect(output.code() != Some(0), || output.to_string())
+}
+
+/// A shell becomes a second run, which has the process number and the ledger of the first one.
+fn twice() -> Result {
+    let command = Build::shipped()?.gpucap()?.display().to_string();
+    let actor = Program::new("actor").build()?.display().to_string();
+    let script = "\"$1\" <\"$2\" & exec env -u GPUCAP_LEDGER -u GPU_MEM_LIMIT \"$0\" run --mem 1Gi -- \"$1\"";
+    let run = gpucap(&["run", "--mem", "2Gi", "--", "sh", "-c", script, &command, &actor])?;
+    let pipe = run.directory().join("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status()?;
+    expect(made.success(), || "no pipe".into())?;
+    let mut second = run.arg(&pipe).start()?;
+    let mut orders = fs::OpenOptions::new().write(true).open(&pipe)?;
+    // Both answer on the same standard output, one at a time.
+    let mut order_first = |command: &str| writeln!(orders, "{command}").map_err(Stop::from);
+    order_first("init")?;
+    second.line()?;
+    order_first("context 0")?;
+    second.line()?;
+    second.expect(&[("init", 0), ("context 0", 0)])?;
+    sees(&mut second, 1024)?;
+    limit(&second, &["--mem", "512Mi"])?.success()?;
+    sees(&mut second, 512)?;
+    order_first("total d 0")?;
+    let line = second.line()?;
+    expect(line.starts_with(&format!("0 {} ", 512 * MIB)), || line.clone())
+}
+
+fn short_files() -> Result {
+    for blocks in ["0", "2", "8"] {
+        let script = format!("ulimit -f {blocks}; exec \"$0\" \"$@\"");
+        let words = ["sh", "-c", &script].map(OsStr::new);
+        let output = gpucap(&["run", "--mem", "2Gi", "--", "true"])?.through(&words).output()?;
+        says(&output.success()?, "would be larger than the limit of file sizes (ulimit -f)")?;
+    }
+    Ok(())
+}
+
+fn of_one_gpu() -> Result {
+    let (first, _) = begin(&["--mem", "2Gi"])?;
+    let uuid = "GPU-00000000-0000-0000-0000-00000000abcd";
+    let output = limit(&first, &["--mem", "1Gi", "--gpu", uuid])?;
+    ended(&output, 1)?;
+    says(
+        &output,
+        "it has one limit for each of its GPUs (*), and none for this one: leave out --gpu",
+    )
+}
+
 fn own_word() -> Result {
     let (mut first, ledger) = begin(&["--mem", "2Gi"])?;
+    sees(&mut later(&ledger, "64Gi")?, 2048)?;
     limit(&first, &["--mem", "4Gi"])?.success()?;
     for (own, holds) in [("1Gi", 1024), ("3Gi", 3072), ("64Gi", 4096)] {
         sees(&mut later(&ledger, own)?, holds)?;
@@ -188,7 +328,6 @@ fn shown() -> Result {
 
 /// A file of another user's run, laid out by root.
 fn only_by_its_user() -> Result {
-    const USER: u32 = 12_345;
     let (first, ledger) = begin(&["--mem", "2Gi"])?;
     let theirs = ledger.replace("/gpucap-0-run-", &format!("/gpucap-{USER}-run-"));
     if theirs == ledger {
@@ -233,6 +372,11 @@ fn damaged() -> Result {
         expect(code != 0, || format!("it may work: {end}"))
     };
     refused("is damaged: its checksum does not fit")?;
+    file.write_all_at(&good, 0)?;
+    file.write_all_at(&[0; 16], 64)?;
+    let output = limit(&first, &["--mem", "4Gi"])?;
+    ended(&output, 1)?;
+    says(&output, "its page has no place for *: it was changed")?;
     file.write_all_at(&[0; 8], 0)?;
     refused("is not a page of this version")?;
     file.set_len(100)?;
@@ -240,7 +384,7 @@ fn damaged() -> Result {
     let output = limit(&first, &["--mem", "4Gi"])?;
     ended(&output, 1)?;
     let status = gpucap(&["status"])?.output()?.success()?;
-    says(&status, "its limits: ")
+    says(&status, "its limits are not known: ")
 }
 
 fn swept() -> Result {
@@ -250,6 +394,8 @@ fn swept() -> Result {
     sweep()?;
     expect(file.exists(), || "it was removed while the run lives".into())?;
     first.kill()?;
-    sweep()?;
+    let output = limit(&first, &["--mem", "4Gi"])?;
+    ended(&output, 1)?;
+    says(&output, "no container or run goes by it here")?;
     expect(!file.exists(), || "it is still there".into())
 }

@@ -108,13 +108,15 @@ fn the_program_ends_it() -> Result {
 fn inside_a_run() -> Result {
     let command = Build::shipped()?.gpucap()?.display().to_string();
     let script = "echo ledger=$GPUCAP_LEDGER; \"$0\" run --mem \"$1\" -- \
-                  sh -c 'echo inner=$GPUCAP_LEDGER mem=$GPU_MEM_LIMIT preload=$LD_PRELOAD'";
-    for (asked, holds) in [("4Gi", "2GiB"), ("1Gi", "1GiB")] {
-        let words = ["run", "--mem", "2Gi", "--", "sh", "-c", script, &command, asked];
+                  sh -c 'echo inner=$GPUCAP_LEDGER preload=$LD_PRELOAD; exec \"$0\"' \"$2\"";
+    let program = demo_program()?;
+    for (asked, holds) in [("4Gi", 2048), ("1Gi", 1024)] {
+        let words = ["run", "--mem", "2Gi", "--", "sh", "-c", script, &command, asked, &program];
         let output = gpucap(&words)?.output()?.success()?;
         let outer = output.value("ledger")?;
         expect(outer.starts_with("/dev/shm/gpucap-"), || format!("no ledger: {output}"))?;
-        says(&output, &format!("inner={outer} mem={holds} "))?;
+        says(&output, &format!("inner={outer} "))?;
+        says(&output, &format!("{holds} MiB in all"))?;
         says(&output, "under a budget already")?;
         let named = output.stdout.matches("libgpucap.so").count();
         expect(named == 1, || format!("the library is named {named} times: {output}"))?;

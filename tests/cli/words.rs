@@ -37,7 +37,9 @@ fn groups() -> Result {
     let places: Vec<_> = headings.iter().map(|it| help.find(&format!("\n{it}\n"))).collect();
     let ordered = places.iter().all(Option::is_some) && places.is_sorted();
     expect(ordered, || format!("the headings stand at {places:?} in: {help}"))?;
-    for (heading, name) in [(0, "run"), (0, "status"), (1, "limit"), (2, "nri"), (3, "man")] {
+    for (heading, name) in
+        [(0, "run"), (0, "status"), (0, "limit"), (1, "check"), (2, "nri"), (3, "man")]
+    {
         let (start, end) = (places[heading].unwrap_or(0), places[heading + 1].unwrap_or(0));
         let line = format!("\n  {name} ");
         let found = help.get(start..end).is_some_and(|part| part.contains(&line));
@@ -200,7 +202,7 @@ fn terminal_width() -> Result {
 fn limit_by_index() -> Result {
     let output = output(&["limit", "nosuch", "--mem", "1Gi", "--gpu", "0"])?;
     ended(&output, 1)?;
-    says(&output, "limit: nosuch: none runs under limits on this host")
+    says(&output, "limit: nosuch: no container or run goes by it here")
 }
 
 /// An index is looked up on this machine; a UUID is taken as it is.

@@ -105,9 +105,11 @@ fn raised(runtime: Runtime) -> Result {
     let mut later = it.later(&[])?;
     sees(&mut later, 3 * GIB)?;
     later.expect(&[(&format!("alloc a {}", GIB + 1), OUT_OF_MEMORY)])?;
-    later.end()?;
     it.limit(&["--reset"])?.success()?;
     sees(&mut it.first, GIB)?;
+    // It began after the change.
+    sees(&mut later, GIB)?;
+    later.end()?;
     it.first.expect(&[("alloc b 1", OUT_OF_MEMORY)])?;
     it.first.end().map(drop)
 }

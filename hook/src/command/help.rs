@@ -16,8 +16,8 @@ pub(super) const VARIABLES: &str = "Variables:";
 
 /// Each command that a person sees, below the heading of its group.
 const GROUPS: [(&str, &[&str]); 4] = [
-    ("Run and look:", &["run", "status", "top", "explain", "metrics", "demo"]),
-    ("Containers on a node:", &["limit", "check", "configure", "calibrate", "gc"]),
+    ("Run and look:", &["run", "status", "top", "explain", "limit", "metrics", "demo"]),
+    ("Containers on a node:", &["check", "configure", "calibrate", "gc"]),
     ("For engines:", &["runtime", "nri", "cdi"]),
     ("Shell:", &["completions", "man"]),
 ];

@@ -8,6 +8,7 @@
 use crate::command::gpu::Gpu;
 use crate::command::status::target::Target;
 use crate::container::effective_limit::{EffectiveLimit, Limit};
+use crate::container::ledgers;
 use crate::container::live;
 use crate::container::native_limit::NativeLimitSet;
 use crate::container::pages::{self, share::ShareFile};
@@ -36,7 +37,7 @@ later requests are refused. What started without a memory limit, or without a co
 later. This command grants lending whatever the node's setting `lending` is; --core-priority normal with --cores gives a
 container of low priority a guarantee again.
 
-Exit status: 0 if the change was applied, 1 if nothing was changed; one line says why.
+Exit status: 0 if the change was applied, 1 if nothing was changed; one line says why. 2 for a wrong option or value.
 
 Examples:
   gpucap limit default/train --mem 4Gi --cores 30
@@ -83,8 +84,10 @@ pub(crate) struct Options {
 pub(crate) fn execute(options: &Options) -> Result<Exit> {
     let node = inputs::node_or_default(&options.config)?;
     let refused = |why: String| Error::Limit { name: options.name.clone(), why };
+    // What has ended is not to be found.
+    ledgers::sweep();
     let found = Target::find(&node, &options.name).map_err(refused)?;
-    let none = "none runs under limits on this host; see `gpucap status`";
+    let none = "no container or run goes by it here; see `gpucap status`";
     let target = found.ok_or_else(|| refused(none.into()))?;
     let label = target.label();
     let Budget { limits, record, page_of_run } = Budget::of(target).map_err(refused)?;
@@ -95,7 +98,11 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
     let wanted = |entry: &&Entry| gpu.is_none_or(|gpu| gpu == entry.key);
     let entries: Vec<&Entry> = limits.entries.iter().filter(wanted).collect();
     if entries.is_empty() {
-        return Err(refused("it has no such GPU".into()));
+        let every = limits.entries.iter().all(|entry| entry.key == Key::Every);
+        let has_one =
+            "it has one limit for each of its GPUs (*), and none for this one: leave out --gpu";
+        let why = if every { has_one } else { "it has no such GPU" };
+        return Err(refused(why.into()));
     }
     if let Some(what) = entries.iter().find_map(|entry| options.unprepared(entry)) {
         return Err(refused(what));
@@ -115,7 +122,12 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
     let page = page.map_err(|why| refused(reason(&why)))?;
     let mut text = String::new();
     for entry in entries {
-        let Some(place) = page.get().entry_of(entry.key) else { continue };
+        let Some(place) = page.get().entry_of(entry.key) else {
+            return Err(refused(format!(
+                "its page has no place for {}: it was changed",
+                entry.key
+            )));
+        };
         let before = EffectiveLimit::of(entry, Some(place));
         options.apply(entry, place);
         let said = said(before.now, EffectiveLimit::of(entry, Some(place)));
@@ -153,10 +165,9 @@ impl Budget {
             let limits = record.limits().ok_or("its record cannot be read")?;
             return Ok(Self { limits, record: Some(record), page_of_run: None });
         };
-        let none = "its limits are fixed: it was started by an earlier version, or named GPUs by their indices where the \
-                    driver listed none";
-        let found = run_file::open(ledger).map_err(|why| reason(&why))?;
-        let RunFile { limits, page } = found.ok_or(none)?;
+        let none = "its limits are fixed: it has no file of them; `gpucap run` says so at its start, unless it named a GPU by \
+                    its index, or a profile, where the driver listed no GPU";
+        let RunFile { limits, page } = run_file::open(ledger)?.ok_or(none)?;
         Ok(Self { limits, record: None, page_of_run: Some(page) })
     }
 }

@@ -141,14 +141,33 @@ impl LimitRequest {
             core_max: join(&GPU_CORE_MAX_PCT, &self.core_max, &asked.core_max, &mut notices)?,
             core_priority: lower(self.core_priority, asked.core_priority),
         };
-        if request.core_policy == Some(CorePolicy::Burst)
-            && !request.has_share()
-            && !request.is_low()
-        {
-            let name = GPU_CORE_POLICY.name;
-            notices.push(format!("{name}=burst changes nothing without a share of time (--cores)"));
-        }
+        notices.extend(request.notice());
         Ok(Joined { request, notices })
+    }
+
+    /// What holds if `asked` is asked for where a process can only lower what is set, whatever its variables say: the
+    /// library compares amounts itself, as they are at each moment.
+    pub(crate) fn bounding(&self, asked: &Self) -> Joined {
+        let mut notices = Vec::new();
+        let asked = asked.clone();
+        let request = Self {
+            core_policy: self.policy_lowered_by(&asked, &mut notices),
+            core_priority: lower(self.core_priority, asked.core_priority),
+            memory: asked.memory.or_else(|| self.memory.clone()),
+            core: asked.core.or_else(|| self.core.clone()),
+            profile: asked.profile.or_else(|| self.profile.clone()),
+            core_max: asked.core_max.or_else(|| self.core_max.clone()),
+        };
+        notices.extend(request.notice());
+        Joined { request, notices }
+    }
+
+    /// A request without effect.
+    fn notice(&self) -> Option<String> {
+        let bursts = self.core_policy == Some(CorePolicy::Burst);
+        let name = GPU_CORE_POLICY.name;
+        (bursts && !self.has_share() && !self.is_low())
+            .then(|| format!("{name}=burst changes nothing without a share of time (--cores)"))
     }
 
     /// The lower of both policies. Where time is limited already and no policy is set, that is `fixed`.

@@ -7,7 +7,7 @@
 use crate::command::limit_request::{Joined, LendingOptions, LimitOptions, LimitRequest};
 use crate::container::ledgers::{self, Name};
 use crate::container::run_file;
-use crate::error::{Error, Result, reason};
+use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::node::elf::Loading;
 use crate::node::inputs;
@@ -33,6 +33,7 @@ pub(crate) const NAME: &str = "run";
 const AFTER: &str = "\
 Sizes: 4Gi, 4096Mi, 4G (10^9), bytes, or 25% of each GPU. Per GPU: 0=4Gi,1=8Gi counts as nvidia-smi does.
 Inside another budget (a container's, or another run's) the lower limit holds, and the budget is shared.
+`gpucap status` shows the run as run-PID, and `gpucap limit run-PID` changes its limits.
 With --core-policy burst the share is guaranteed, and time that other limited programs leave unused may be used up to
 --core-max; with --core-priority low nothing is guaranteed.
 
@@ -89,7 +90,11 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
         return Err(Error::NoSuchGpu { limit, cards: cards.len() });
     }
     let inherited = Inherited::here()?;
-    let Joined { request, notices } = inherited.budget.lowered_by(&asked)?;
+    let Joined { request, notices } = if inherited.is_bounded {
+        inherited.budget.bounding(&asked)
+    } else {
+        inherited.budget.lowered_by(&asked)?
+    };
     let preload = preloaded()?;
     let file = found(program)?;
     asked.doubts().for_each(notice);
@@ -102,15 +107,15 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
     let mut command = Command::new(&file);
     command.arg0(program).args(arguments).envs(request.variables()).env("LD_PRELOAD", preload);
     let ledger = inherited.own_ledger()?;
-    let start = gpucap_plan::of_run(&request.variables(), &cards);
-    if let (Some(ledger), Some(start)) = (&ledger, start)
-        && let Err(why) = run_file::make(ledger, &start)
-    {
-        notice(format!("`gpucap limit` cannot change this run: {}", reason(&why)));
+    if let Some((ledger, _)) = &ledger {
+        let start = gpucap_plan::of_run(&request.variables(), &cards);
+        if let Err(why) = run_file::make(ledger, start.as_ref()) {
+            notice(format!("`gpucap limit` cannot change this run: {why}"));
+        }
+        command.env(GPUCAP_LEDGER.name, ledger);
     }
-    command.envs(ledger.as_ref().map(|ledger| (GPUCAP_LEDGER.name, ledger)));
     let why = command.exec();
-    if let Some(ledger) = ledger {
+    if let Some((ledger, true)) = ledger {
         // What stays, a later run sweeps.
         drop(fs::remove_file(ledger));
     }
@@ -125,17 +130,21 @@ struct Inherited {
     ledger: Option<PathBuf>,
     /// A hook has put limits into this container.
     by_hook: bool,
+    /// That, or the run that this is in has a file of its limits: variables can only lower them.
+    is_bounded: bool,
 }
 
 impl Inherited {
     fn here() -> Result<Self> {
         let lookup = |name: &str| env::var_os(name).map(|value| value.as_bytes().to_vec());
         let config = Config::from_lookup(&lookup).map_err(Error::Inherited)?;
-        Ok(Self {
-            budget: LimitRequest::of(&config),
-            ledger: config.ledger.map(|path| path.as_str().into()),
-            by_hook: Path::new(file::PATH).exists(),
-        })
+        let ledger: Option<PathBuf> = config.ledger.as_ref().map(|path| path.as_str().into());
+        let by_hook = Path::new(file::PATH).exists();
+        let is_bounded = by_hook
+            || ledger
+                .as_deref()
+                .is_some_and(|ledger| matches!(run_file::copy(ledger), Ok(Some(_))));
+        Ok(Self { budget: LimitRequest::of(&config), ledger, by_hook, is_bounded })
     }
 
     /// Says that the budget is one that others spend too.
@@ -148,12 +157,14 @@ impl Inherited {
         } else if self.budget.limits() {
             let ledger = self.ledger.as_deref().map(|path| path.display().to_string());
             let ledger = ledger.unwrap_or_else(|| GPUCAP_LEDGER.default.to_owned());
-            notice(format!("under a budget already, which stays shared (ledger: {ledger})"));
+            let below = if self.is_bounded { "; its limits can only be lowered" } else { "" };
+            notice(format!("under a budget already, which stays shared (ledger: {ledger}){below}"));
         }
     }
 
-    /// A new ledger, unless there is one to stay with: a fresh one would be a fresh budget.
-    fn own_ledger(&self) -> Result<Option<PathBuf>> {
+    /// A ledger for this run, unless there is one to stay with: a fresh one would be a fresh budget. And whether it is
+    /// new.
+    fn own_ledger(&self) -> Result<Option<(PathBuf, bool)>> {
         if self.by_hook || self.ledger.is_some() || self.budget.limits() {
             return Ok(None);
         }
@@ -161,7 +172,7 @@ impl Inherited {
             .map_err(|why| Error::Ledger { path: "/proc/self".into(), why })?;
         let path = name.path();
         match ledgers::make(&path) {
-            Ok(()) => Ok(Some(path)),
+            Ok(is_new) => Ok(Some((path, is_new))),
             Err(why) => Err(Error::Ledger { path, why }),
         }
     }

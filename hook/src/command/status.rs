@@ -147,7 +147,7 @@ fn gather(node: &Node, machine: &Machine) -> Status {
             Look::Ledger(map) => {
                 let mut view = LedgerView::of(map.get(), &path, machine);
                 if let Err(why) = view.with_limits_of_run() {
-                    status.unreadable.push((path, format!("its limits: {}", reason(&why))));
+                    status.unreadable.push((path, format!("its limits are not known: {why}")));
                 }
                 status.ledgers.push(view);
             }

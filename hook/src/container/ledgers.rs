@@ -18,6 +18,7 @@ use crate::node::proc::{self, Process, Snapshot, Whereabouts};
 use crate::sys::{self, LedgerMap};
 use gpucap_core::config::GPUCAP_LEDGER;
 use gpucap_core::ledger::Ledger;
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -95,19 +96,21 @@ impl Name {
 }
 
 /// Makes an empty file for the processes of a run; the first of them that uses a GPU makes it a ledger. What there is
-/// under its name already is ours: the name has our start in it.
-pub(crate) fn make(path: &Path) -> io::Result<()> {
-    let file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .custom_flags(libc::O_NOFOLLOW)
-        .open(path)?;
+/// under its name already is ours, from before this process became what calls this: the name has our start in it.
+/// Returns whether there was none.
+pub(crate) fn make(path: &Path) -> io::Result<bool> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).mode(0o600).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+    let file = match options.create_new(true).open(path) {
+        Ok(_) => return Ok(true),
+        Err(why) if why.kind() == io::ErrorKind::AlreadyExists => {
+            options.create_new(false).open(path)?
+        }
+        Err(why) => return Err(why),
+    };
     let metadata = file.metadata()?;
     if metadata.is_file() && metadata.uid() == sys::uid() {
-        Ok(())
+        Ok(false)
     } else {
         Err(io::Error::other("there is something else of this name"))
     }
@@ -168,13 +171,14 @@ pub(crate) fn see(file: &File, name: Option<Name>) -> io::Result<Look> {
 const MOST: usize = 1024;
 
 /// Every ledger that is to be seen: in /dev/shm, the hook's, and the one that `configured` names. And how many of
-/// /dev/shm there are beyond the most; those of the lowest users come first.
+/// /dev/shm there are beyond the most: this user's come first, then one of each other user in turn, by their owners
+/// whatever the names say.
 pub(crate) fn all(configured: Option<&OsStr>) -> (Vec<PathBuf>, usize) {
-    let mut found: Vec<(u32, PathBuf)> = named().map(|(path, name)| (name.uid(), path)).collect();
-    found.sort();
-    let beyond = found.len().saturating_sub(MOST);
-    found.truncate(MOST);
-    let mut found: Vec<PathBuf> = found.into_iter().map(|(_, path)| path).collect();
+    let owned = named().filter_map(|(path, _)| {
+        let owner = fs::symlink_metadata(&path).ok()?.uid();
+        Some((owner, path))
+    });
+    let (mut found, beyond) = first_of(owned, sys::uid());
     found.sort();
     let by_hook = Path::new(BY_HOOK);
     if by_hook.exists() {
@@ -187,6 +191,22 @@ pub(crate) fn all(configured: Option<&OsStr>) -> (Vec<PathBuf>, usize) {
         found.insert(0, path.to_owned());
     }
     (found, beyond)
+}
+
+/// The most of these, and how many there are beyond.
+fn first_of(found: impl Iterator<Item = (u32, PathBuf)>, own_uid: u32) -> (Vec<PathBuf>, usize) {
+    let mut found: Vec<(u32, PathBuf)> = found.collect();
+    found.sort();
+    let mut counts = BTreeMap::new();
+    let mut in_turn: Vec<(usize, u32, PathBuf)> = Vec::new();
+    for (uid, path) in found {
+        let count: &mut usize = counts.entry(uid).or_default();
+        *count += usize::from(uid != own_uid);
+        in_turn.push((*count, uid, path));
+    }
+    in_turn.sort();
+    let beyond = in_turn.len().saturating_sub(MOST);
+    (in_turn.into_iter().take(MOST).map(|(_, _, path)| path).collect(), beyond)
 }
 
 fn named() -> impl Iterator<Item = (PathBuf, Name)> {
@@ -306,6 +326,19 @@ mod tests {
             assert_eq!(Name::parse(file), None, "{file}");
         }
         assert_eq!(Name::of(Path::new("/tmp/gpucap-0-1")), None);
+    }
+
+    #[test]
+    fn no_user_hides_the_ledgers_of_another_one() {
+        let path = |uid: u32, number: usize| PathBuf::from(format!("gpucap-{uid}-{number}"));
+        let of = |uid: u32, count| (0..count).map(move |number| (uid, path(uid, number)));
+        let found = || of(500, 3000).chain(of(7, 2)).chain(of(9, 1));
+        let (all, beyond) = first_of(found(), 9);
+        assert_eq!((all.len(), beyond), (MOST, 3003 - MOST));
+        assert_eq!(all.first(), Some(&path(9, 0)));
+        assert!([path(7, 0), path(7, 1)].iter().all(|it| all.contains(it)));
+        let (all, _) = first_of(found(), 500);
+        assert!(!all.contains(&path(9, 0)), "one's own come first");
     }
 
     #[test]

@@ -6,15 +6,16 @@
 
 use super::ledgers::Name;
 use super::root::open_directory;
+use crate::error::reason;
 use crate::sys::at::{self, OFlags};
 use crate::sys::{self, Map};
 use gpucap_core::limits::LimitsFile;
 use gpucap_core::limits::live::LivePage;
-use gpucap_core::limits::run::{self, TEXT};
+use gpucap_core::limits::run::{self, MOST_BYTES, TEXT};
 use std::ffi::CString;
-use std::fs::{DirBuilder, File};
-use std::io::{self, Read, Seek, SeekFrom};
-use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt};
+use std::fs::{self, DirBuilder, File, Metadata, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 
 /// The limits of a run: at its start, and as they have changed since.
@@ -25,81 +26,68 @@ pub(crate) struct RunFile {
     pub(crate) page: Map<LivePage>,
 }
 
-/// Makes the file of a run that this process becomes.
-pub(crate) fn make(ledger: &Path, limits: &LimitsFile) -> io::Result<()> {
-    let place = Place::of(ledger).ok_or(io::ErrorKind::InvalidInput)?;
-    match DirBuilder::new().mode(0o700).create(&place.directory) {
-        Err(why) if why.kind() != io::ErrorKind::AlreadyExists => return Err(why),
-        _ => {}
-    }
-    let directory = place.open()?;
-    // One of this name is this process's, from before it became what calls this.
-    match at::remove(&directory, &place.name, false) {
-        Err(why) if why.kind() != io::ErrorKind::NotFound => return Err(why),
-        _ => {}
-    }
-    drop(at::create(&directory, &place.name, 0o600)?);
-    let file = at::open(&directory, &place.name, OFlags::RDWR, 0)?;
-    write(&file, limits).inspect_err(|_| drop(at::remove(&directory, &place.name, false)))
+/// Makes the file of a run that this process becomes; without limits, removes what it had.
+///
+/// # Errors
+/// It cannot be made: why, with its path.
+pub(crate) fn make(ledger: &Path, limits: Option<&LimitsFile>) -> Result<(), String> {
+    let Some(place) = Place::of(ledger) else { return Ok(()) };
+    place.make(limits).map_err(|why| place.failed(&reason(&why)))
 }
 
-fn write(file: &File, limits: &LimitsFile) -> io::Result<()> {
-    at::allocate(file, LivePage::SIZE)?;
-    file.write_all_at(limits.write().as_bytes(), TEXT as u64)?;
-    let page = Map::<LivePage>::writable(file)?;
-    page.get().lay_out(limits).map_err(|_too_many| io::Error::other("too many GPUs"))
+/// What the file says now, as a copy. `None`: the run has none.
+///
+/// # Errors
+/// There is one, and it cannot be used: why, with its path.
+pub(crate) fn copy(ledger: &Path) -> Result<Option<RunFile>, String> {
+    let Some(place) = Place::of(ledger) else { return Ok(None) };
+    let file = place.open_file(OFlags::RDONLY)?;
+    file.map(|file| RunFile::copy(&file).map_err(|why| place.failed(&why))).transpose()
 }
 
-/// What the file says now, as a copy. `None`: the run was given none.
-pub(crate) fn copy(ledger: &Path) -> io::Result<Option<RunFile>> {
-    let file = open_file(ledger, OFlags::RDONLY)?;
-    file.map(|file| RunFile::copy(&file)).transpose()
+/// The same, to be written by the user whose run it is.
+///
+/// # Errors
+/// It is not this user's, or it cannot be used: why.
+pub(crate) fn open(ledger: &Path) -> Result<Option<RunFile>, String> {
+    let Some(place) = Place::of(ledger) else { return Ok(None) };
+    if place.uid != sys::uid() {
+        return Err(format!("it is a run of user {}, who alone can change it", place.uid));
+    }
+    let opened = |file: File| {
+        if file.metadata().is_ok_and(|metadata| metadata.len() >= LivePage::SIZE) {
+            RunFile::of(&file, Map::writable(&file).map_err(|why| reason(&why))?)
+        } else {
+            Err("has not the size of a page".into())
+        }
+    };
+    let file = place.open_file(OFlags::RDWR)?;
+    file.map(|file| opened(file).map_err(|why| place.failed(&why))).transpose()
 }
 
-/// The same, to be written by the user whose run it is. `None`: the run was given none.
-pub(crate) fn open(ledger: &Path) -> io::Result<Option<RunFile>> {
-    if let Some(place) = Place::of(ledger).filter(|place| place.uid != sys::uid()) {
-        let why = format!("it is a run of user {}, who alone can change it", place.uid);
-        return Err(io::Error::other(why));
-    }
-    let Some(file) = open_file(ledger, OFlags::RDWR)? else { return Ok(None) };
-    if file.metadata()?.len() < LivePage::SIZE {
-        return Err(io::ErrorKind::UnexpectedEof.into());
-    }
-    RunFile::of(&file, Map::writable(&file)?).map(Some)
+/// Whether a directory is one in which this user keeps these files. In /dev/shm each user can take any name that is free.
+pub(crate) fn is_kept_by(uid: u32, directory: &Metadata) -> bool {
+    directory.is_dir() && directory.uid() == uid && directory.mode() & 0o022 == 0
 }
 
 impl RunFile {
     /// What an open file says now.
-    pub(crate) fn copy(file: &File) -> io::Result<Self> {
-        Self::of(file, Map::copy(file)?)
+    ///
+    /// # Errors
+    /// It cannot be used: why, as it follows its path.
+    pub(crate) fn copy(file: &File) -> Result<Self, String> {
+        Self::of(file, Map::copy(file).map_err(|_| "has not the size of a page")?)
     }
 
-    fn of(mut file: &File, page: Map<LivePage>) -> io::Result<Self> {
-        let other_version = || io::Error::other("it is not a page of this version");
+    fn of(file: &File, page: Map<LivePage>) -> Result<Self, String> {
         if !page.get().is_known() {
-            return Err(other_version());
+            return Err("is not a page of this version".into());
         }
-        let mut text = Vec::new();
-        file.seek(SeekFrom::Start(TEXT as u64))?;
-        let most = run::MOST_BYTES.saturating_sub(TEXT) as u64;
-        file.take(most + 1).read_to_end(&mut text)?;
-        let limits = LimitsFile::parse(&text).map_err(|_| other_version())?;
+        let mut text = vec![0; MOST_BYTES - TEXT];
+        let length = file.read_at(&mut text, TEXT as u64).map_err(|why| reason(&why))?;
+        let limits = run::limits(text.get(..length).unwrap_or_default())?;
         Ok(Self { limits, page })
     }
-}
-
-/// The file, if there is one that belongs to the user whom its ledger's name names.
-fn open_file(ledger: &Path, access: OFlags) -> io::Result<Option<File>> {
-    let Some(place) = Place::of(ledger) else { return Ok(None) };
-    let open = || at::open(&place.open()?, &place.name, access | OFlags::NONBLOCK, 0);
-    let file = match open() {
-        Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(None),
-        found => found?,
-    };
-    let metadata = file.metadata()?;
-    let is_right = metadata.is_file() && metadata.uid() == place.uid;
-    if is_right { Ok(Some(file)) } else { Err(io::ErrorKind::PermissionDenied.into()) }
 }
 
 /// Where the file of a run is.
@@ -116,12 +104,86 @@ impl Place {
         Some(Self { directory, name: CString::new(name).ok()?, uid })
     }
 
-    /// The directory, if it is the user's: in /dev/shm each user can take any name that is free.
-    fn open(&self) -> io::Result<File> {
+    fn failed(&self, why: &str) -> String {
+        format!("{}/{} {why}", self.directory, self.name.to_string_lossy())
+    }
+
+    /// The directory; `None` if it is not the user's.
+    fn open(&self) -> io::Result<Option<File>> {
         let (parent, name) = self.directory.rsplit_once('/').ok_or(io::ErrorKind::InvalidInput)?;
         let flags = OFlags::PATH | OFlags::DIRECTORY;
-        let found = at::open(&open_directory(Path::new(parent))?, &CString::new(name)?, flags, 0)?;
-        let is_right = found.metadata()?.uid() == self.uid;
-        if is_right { Ok(found) } else { Err(io::ErrorKind::PermissionDenied.into()) }
+        let parent = open_directory(Path::new(parent))?;
+        match at::open(&parent, &CString::new(name)?, flags, 0) {
+            Ok(found) => Ok(is_kept_by(self.uid, &found.metadata()?).then_some(found)),
+            // ELOOP and ENOTDIR: something else has its name.
+            Err(why) if matches!(why.raw_os_error(), Some(libc::ELOOP | libc::ENOTDIR)) => Ok(None),
+            Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(why) => Err(why),
+        }
     }
+
+    /// The file, if there is one that belongs to the user.
+    fn open_file(&self, access: OFlags) -> Result<Option<File>, String> {
+        let open = || match self.open()? {
+            Some(directory) => at::open(&directory, &self.name, access | OFlags::NONBLOCK, 0),
+            None => Err(io::ErrorKind::NotFound.into()),
+        };
+        let file = match open() {
+            Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(None),
+            found => found.map_err(|why| self.failed(&reason(&why)))?,
+        };
+        match file.metadata() {
+            Ok(metadata) if metadata.is_file() && metadata.uid() == self.uid => Ok(Some(file)),
+            Ok(metadata) => Err(self.failed(&format!("belongs to user {}", metadata.uid()))),
+            Err(why) => Err(self.failed(&reason(&why))),
+        }
+    }
+
+    fn make(&self, limits: Option<&LimitsFile>) -> io::Result<()> {
+        if limits.is_some() {
+            match DirBuilder::new().mode(0o700).create(&self.directory) {
+                // Whatever the umask.
+                Ok(()) => fs::set_permissions(&self.directory, Permissions::from_mode(0o700))?,
+                Err(why) if why.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(why) => return Err(why),
+            }
+        }
+        let (directory, limits) = match (self.open()?, limits) {
+            (Some(directory), limits) => (directory, limits),
+            (None, None) => return Ok(()),
+            (None, Some(_)) => {
+                let why = "cannot be made: its directory belongs to another user, or others may write to it";
+                return Err(io::Error::other(why));
+            }
+        };
+        let Some(limits) = limits else {
+            return match at::remove(&directory, &self.name, false) {
+                Err(why) if why.kind() != io::ErrorKind::NotFound => Err(why),
+                _ => Ok(()),
+            };
+        };
+        // One of this name is this process's, from before it became what calls this; its children may have it mapped.
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NONBLOCK;
+        let file = at::open(&directory, &self.name, flags, 0o600)?;
+        file.set_permissions(Permissions::from_mode(0o600))?;
+        write(&file, limits).inspect_err(|_| drop(at::remove(&directory, &self.name, false)))
+    }
+}
+
+fn write(file: &File, limits: &LimitsFile) -> io::Result<()> {
+    let text = limits.write();
+    let length = TEXT.saturating_add(text.len());
+    if length > MOST_BYTES {
+        return Err(io::Error::other("would be too long"));
+    }
+    // Beyond that the kernel would end this process.
+    if length as u64 > sys::file_size_limit() {
+        return Err(io::Error::other("would be larger than the limit of file sizes (ulimit -f)"));
+    }
+    at::allocate(file, LivePage::SIZE)?;
+    file.write_all_at(&[0; TEXT], 0)?;
+    file.write_all_at(text.as_bytes(), TEXT as u64)?;
+    file.set_len(length as u64)?;
+    let page = Map::<LivePage>::writable(file)?;
+    page.get().lay_out(limits).map_err(|_too_many| io::Error::other("has no room for as many GPUs"))
 }

@@ -16,7 +16,7 @@ use gpucap_core::limits::{DeviceFacts, Limits};
 use gpucap_core::uuid::Uuid;
 
 /// Says so once per process, if no GPU that the program can use has a limit.
-pub(crate) fn warn(policy: &Policy, limits: &Limits, driver: &DriverCopy) {
+pub(crate) fn warn(policy: &Policy, limits: &'static Limits, driver: &DriverCopy) {
     static LOGGED: log::Once = log::Once::new();
     if !LOGGED.first() {
         return;
@@ -28,7 +28,8 @@ pub(crate) fn warn(policy: &Policy, limits: &Limits, driver: &DriverCopy) {
         let position =
             |facts: &DeviceFacts| topology::position(Some((driver, ordinal)), facts.uuid);
         let slices = || driver::cuda::slices(driver, ordinal);
-        let (resolved, _) = topology::resolve(limits, uuid, total_bytes, slices, position).ok()?;
+        let (live, _) = topology::resolve(limits, uuid, total_bytes, slices, position).ok()?;
+        let resolved = live.now();
         Some(resolved.memory.is_some() || resolved.core.is_some())
     };
     // For a device that does not report its name or limits this is unknown.

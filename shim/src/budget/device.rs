@@ -5,7 +5,7 @@ use crate::budget::growth::Growth;
 use crate::budget::price::Price;
 use crate::budget::record::Record;
 use crate::container::ledger_file;
-use crate::container::live_limits::Live;
+use crate::container::live_limits::{Live, Unresolved};
 use crate::container::usage_page;
 use crate::driver::{self, DriverCopy};
 use crate::state::Policy;
@@ -31,8 +31,6 @@ pub(crate) struct Device {
     pub(crate) line: Short<Line<'static>>,
     /// Its name.
     pub(crate) uuid: Uuid,
-    /// Bytes that the container might hold on it when this process began to use it; at most what it has.
-    limit_at_first: u64,
     live: Live,
     /// What is charged for a context.
     pub(crate) price: Price,
@@ -54,20 +52,6 @@ pub(crate) struct Standing {
     pub(crate) memory: Option<Device>,
     /// Its time is shared; otherwise every launch goes straight to the driver.
     pub(crate) time: Option<Gate>,
-}
-
-/// Why a device's limits cannot be enforced, in one line.
-pub(crate) enum Unresolved {
-    /// They cannot be known.
-    Broken(String),
-    /// There is no room to record usage. That may change.
-    ForNow(String),
-}
-
-impl<T: Into<String>> From<T> for Unresolved {
-    fn from(text: T) -> Self {
-        Self::Broken(text.into())
-    }
 }
 
 /// The state of a device's primary context.
@@ -93,8 +77,8 @@ fn is_under_mps(driver: &DriverCopy, ordinal: CUdevice) -> bool {
 impl Device {
     /// Bytes that the container may hold on it now; at most what it has.
     pub(crate) fn memory_limit(&self) -> u64 {
-        let now = self.live.changed().and_then(|resolved| resolved.memory);
-        now.unwrap_or(self.limit_at_first)
+        // Limited, or this would not have been made.
+        self.live.now().memory.unwrap_or(0)
     }
 
     /// Resolves the limits of the device with this ordinal. `None`: the driver knows no such device (yet).
@@ -125,7 +109,8 @@ impl Device {
         let position =
             |facts: &DeviceFacts| topology::position(Some((driver, ordinal)), facts.uuid);
         let slices = || driver::cuda::slices(driver, ordinal);
-        let (resolved, facts) = topology::resolve(limits, uuid, total_bytes, slices, position)?;
+        let (live, facts) = topology::resolve(limits, uuid, total_bytes, slices, position)?;
+        let resolved = live.now();
         if resolved.memory.is_none() && resolved.core.is_none() {
             absent::warn(policy, limits, driver);
             return Ok(Some(Standing::default()));
@@ -136,14 +121,13 @@ impl Device {
                 "ledger: no memory left to note device {uuid}"
             )));
         }
-        let live = || Live::of(limits, facts);
         let time = match resolved.core {
             Some(limit) => {
                 let join = |own| Peers::join(own, index, uuid, slot);
                 let takes_turns = !is_under_mps(driver, ordinal);
                 let own = if takes_turns { usage_page::own(policy) } else { None };
                 let peers = own.map(join);
-                Gate::new(ledger, slot, index, live()?, limit, peers)
+                Gate::new(ledger, slot, index, live, limit, peers)
             }
             None => None,
         };
@@ -171,8 +155,7 @@ impl Device {
             index,
             line: Short::new(line),
             uuid,
-            limit_at_first: limit,
-            live: live()?,
+            live,
             price,
             current_pool: AtomicU64::new(0),
             pitch: PitchStep::default(),

@@ -28,6 +28,13 @@ impl Directory {
         if owner == uid() { Ok(directory) } else { Err(libc::EPERM) }
     }
 
+    /// Returns whether it belongs to this user, and no other one may change what is in it.
+    pub(crate) fn is_own(&self) -> bool {
+        const WRITERS: libc::mode_t = libc::S_IWGRP | libc::S_IWOTH;
+        let is_own = |status: libc::stat| status.st_uid == uid() && status.st_mode & WRITERS == 0;
+        self.0.status(libc::S_IFDIR).is_ok_and(is_own)
+    }
+
     /// Opens a file of this name in it, as [`File::open`] does.
     pub(crate) fn file(&self, name: &CStr, flags: c_int) -> Result<File, c_int> {
         let flags = flags | libc::O_CLOEXEC | libc::O_NOFOLLOW | libc::O_NOCTTY;

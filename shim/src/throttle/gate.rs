@@ -21,7 +21,7 @@ use gpucap_core::ledger::{DeviceIndex, Ledger, Slot};
 use gpucap_core::throttle::{
     Bucket, CallTime, Costs, Gang, Meter, Signature, StreamId, Totals, Upkeep, UsageReport,
 };
-use gpucap_core::units::ComputeLimit;
+use gpucap_core::units::{ComputeLimit, Share};
 use parking_lot::Mutex;
 
 /// A device with a compute limit.
@@ -32,7 +32,6 @@ pub(crate) struct Gate {
     ledger: &'static Ledger,
     slot: Slot,
     live: Live,
-    limit_at_first: ComputeLimit,
     call: CallTime,
     upkeep: Upkeep,
     /// The other processes on the device, if they can be seen.
@@ -81,7 +80,6 @@ impl Gate {
             ledger,
             slot,
             live,
-            limit_at_first: limit,
             call,
             upkeep,
             peers,
@@ -253,10 +251,9 @@ impl Gate {
         done
     }
 
-    /// Returns the limit that holds now.
+    /// Returns the limit that holds now. There is one, or the gate would not have been made.
     fn limit(&self) -> ComputeLimit {
-        let changed = self.live.changed().and_then(|resolved| resolved.core);
-        changed.unwrap_or(self.limit_at_first)
+        self.live.now().core.unwrap_or(ComputeLimit::fixed(Share::LEAST))
     }
 
     /// Applies the limit that holds now.

@@ -8,7 +8,7 @@
 use crate::container::effective_limit::EffectiveLimit;
 use crate::container::ledgers::{self, BY_HOOK, Look, Name};
 use crate::container::root::{self, Root, open_directory};
-use crate::container::run_file::RunFile;
+use crate::container::run_file::{self, RunFile};
 use crate::error::reason;
 use crate::node::elf::Loading;
 use crate::node::preload;
@@ -18,7 +18,7 @@ use crate::sys::{self, Map};
 use gpucap_core::config::{GPUCAP_LEDGER, Lookup};
 use gpucap_core::ledger::{Identity, Kind};
 use gpucap_core::limits::live::{self, LivePage};
-use gpucap_core::limits::{Broken, FileProblem, Limits, file, run};
+use gpucap_core::limits::{FileProblem, Limits, file, run};
 use gpucap_core::uuid::Uuid;
 use std::env;
 use std::ffi::{CString, OsStr, OsString};
@@ -33,7 +33,7 @@ pub(super) struct Facts {
     /// The process; `None`: one that would be started from here.
     pub(super) process: Option<Seen>,
     /// The limits that are set for it.
-    pub(super) limits: Result<Option<Limits>, Broken>,
+    pub(super) limits: Result<Option<Limits>, String>,
     /// Whether there is a limits file.
     pub(super) has_file: bool,
     /// What that file gives, or of a run the one beside its ledger, and what was said since.
@@ -115,7 +115,7 @@ impl Facts {
         let has_file = file.is_some();
         let lookup: Lookup<'_> = &|name| value(name).map(|value| value.as_bytes().to_vec());
         let read = file.as_ref().map(|read| read.as_deref().map_err(Clone::clone));
-        let limits = Limits::load(lookup, read);
+        let mut limits = Limits::load(lookup, read).map_err(|broken| broken.to_string());
         let configured = value(GPUCAP_LEDGER.name).filter(|path| !path.is_empty());
         let ledger = if has_file && root.open_path(BY_HOOK).is_ok() {
             BY_HOOK.into()
@@ -127,7 +127,10 @@ impl Facts {
         };
         let effective = match limits.as_ref().ok().and_then(|limits| limits.as_ref()?.file()) {
             Some(file) => EffectiveLimit::all(file, page(root).as_ref().map(Map::get)),
-            None => limits_of_run(root, &ledger, uid).unwrap_or_default(),
+            None => limits_of_run(root, &ledger, uid).unwrap_or_else(|why| {
+                limits = Err(why);
+                Vec::new()
+            }),
         };
         let everywhere = open(root, Path::new(EVERYWHERE)).ok().flatten();
         let everywhere = everywhere.and_then(|file| root::read(file, LONGEST_LIST).ok());
@@ -191,13 +194,30 @@ fn page(root: &Root) -> Option<Map<LivePage>> {
     Map::copy(&file).ok().filter(|page: &Map<LivePage>| page.get().is_known())
 }
 
-/// The limits of the run whose ledger this is, if it is one, and was given a file of them.
-fn limits_of_run(root: &Root, ledger: &Path, uid: u32) -> Option<Vec<EffectiveLimit>> {
-    let (directory, name) = run::place(ledger.to_str()?, uid)?;
-    let file = open(root, &Path::new(&directory).join(name)).ok().flatten()?;
-    let is_its_users = file.metadata().is_ok_and(|metadata| metadata.uid() == uid);
-    let RunFile { limits, page } = is_its_users.then(|| RunFile::copy(&file).ok())??;
-    Some(EffectiveLimit::all(&limits, Some(page.get())))
+/// The limits of the run whose ledger this is; none if it is of no run, or that has no file of them.
+///
+/// # Errors
+/// There is a file, which the library refuses.
+fn limits_of_run(root: &Root, ledger: &Path, uid: u32) -> Result<Vec<EffectiveLimit>, String> {
+    let place = ledger.to_str().and_then(|ledger| run::place(ledger, uid));
+    let Some((directory, name)) = place else { return Ok(Vec::new()) };
+    let found = root.open_path(&directory).and_then(|directory| directory.metadata());
+    if !found.is_ok_and(|found| run_file::is_kept_by(uid, &found)) {
+        return Ok(Vec::new());
+    }
+    let path = format!("{directory}/{name}");
+    let failed = |why: &str| format!("{path} {why}");
+    let file = match open(root, Path::new(&path)) {
+        Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        found => found.map_err(|why| failed(&reason(&why)))?,
+    };
+    let file = file.ok_or_else(|| failed("is not a regular file"))?;
+    match file.metadata().map(|metadata| metadata.uid()) {
+        Ok(owner) if owner == uid => {}
+        _ => return Err(failed("belongs to another user")),
+    }
+    let RunFile { limits, page } = RunFile::copy(&file).map_err(|why| failed(&why))?;
+    Ok(EffectiveLimit::all(&limits, Some(page.get())))
 }
 
 /// What the ledger says of this process, or why that is not known. It is the process's own file, in the words of its own

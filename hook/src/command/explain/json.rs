@@ -5,6 +5,7 @@
 //! { "version": 1, "verdict": "limited" | "not limited" | "broken", "reason": text | null,
 //!   "process": { "pid", "command", "mapped": path | null } | null,
 //!   "limits": { "file": [ { "gpu", "memory_bytes", "memory_percent", "core_percent", "core_max_percent" } ] | null,
+//!               "run": the same | null,
 //!               "GPU_MEM_LIMIT" | "GPU_CORE_PCT" | "GPU_PROFILE" | "GPU_CORE_POLICY" | "GPU_CORE_MAX_PCT"
 //!               | "GPU_CORE_PRIORITY": text | null } | null,
 //!   "library": [ { "list", "path", "is_there" } ],
@@ -13,6 +14,7 @@
 //! ```
 //!
 //! `core_percent` is guaranteed, 0 for low priority; `core_max_percent` is the most, with what others leave unused.
+//! `file` is of a container's limits file, `run` of what `gpucap run` started: both as they are now.
 //! `process` is null of a program that would be started from here, `limits` and `ledger` where none is set or usable.
 
 use super::facts::{Asking, Facts, Holding, Seen};
@@ -31,7 +33,7 @@ pub(super) fn render(facts: &Facts, verdict: &Verdict) -> String {
     let (word, reason) = match verdict {
         Verdict::Limited => ("limited", None),
         Verdict::NotLimited(why) => ("not limited", Some(why.says())),
-        Verdict::Broken(broken) => ("broken", Some(broken.to_string())),
+        Verdict::Broken(broken) => ("broken", Some(broken.clone())),
     };
     let set = !matches!(facts.limits, Ok(None));
     let holds = facts.holds.as_deref().unwrap_or_default();

@@ -65,7 +65,7 @@ fn limits(facts: &Facts) -> Vec<String> {
     let mut lines = match &facts.limits {
         Ok(Some(limits)) => sources(limits, &facts.effective),
         Ok(None) => vec!["none".into()],
-        Err(broken) => vec![broken.to_string()],
+        Err(broken) => vec![broken.clone()],
     };
     if !facts.has_file {
         lines.push(format!("{}: there is none", file::PATH));
@@ -263,7 +263,7 @@ mod tests {
         let lookup = |name: &str| (name == "GPU_MEM_LIMIT").then(|| b"2Gi".to_vec());
         let facts = Facts {
             process: None,
-            limits: Limits::load(&lookup, None),
+            limits: Limits::load(&lookup, None).map_err(|broken| broken.to_string()),
             has_file: false,
             effective: Vec::new(),
             asked_by: Vec::new(),

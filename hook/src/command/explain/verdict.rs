@@ -2,7 +2,6 @@
 
 use super::facts::{Facts, Seen};
 use crate::node::elf::Loading;
-use gpucap_core::limits::Broken;
 
 /// Whether a process is limited.
 #[derive(Debug, Eq, PartialEq)]
@@ -12,7 +11,7 @@ pub(super) enum Verdict {
     /// It is not.
     NotLimited(Why),
     /// Limits are set that cannot be used: it is allowed no GPU work.
-    Broken(Broken),
+    Broken(String),
 }
 
 /// Why a process is not limited.
@@ -104,7 +103,7 @@ mod tests {
             |is_there| Asking { list: "LD_PRELOAD", library: "/a/libgpucap.so".into(), is_there };
         Facts {
             process,
-            limits: Limits::load(&lookup, None),
+            limits: Limits::load(&lookup, None).map_err(|broken| broken.to_string()),
             has_file: false,
             effective: Vec::new(),
             asked_by: is_there.map(asking).into_iter().collect(),

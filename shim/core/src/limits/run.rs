@@ -6,40 +6,52 @@
 //! 4096    a limits file, from which the variables of the run were made
 //! ```
 //!
-//! A run has no mount that its processes cannot write, so it is held by the variables of its environment, which its
-//! user has set. This file is that user's too. As long as the page says nothing, only the variables count; what it
-//! says replaces them as the page of a container replaces what that was started with, and a process that sets a
-//! variable to something else still only lowers.
+//! A run has no mount that its processes cannot write. It is held by the variables of its environment, which its user has
+//! set, and this file is that user's too. It counts like the limits file of a container: a process that sets a variable
+//! to something else only lowers, and what the page says replaces what the run was started with. A GPU that the file does
+//! not name is not limited by it.
 
 use super::Limits;
 use super::file::LimitsFile;
-use super::file::document::MAX_BYTES;
 use super::file::error::FileError;
 use super::live::LivePage;
 
 /// Where the text begins.
 pub const TEXT: usize = size_of::<LivePage>();
-/// A longer file is not ours.
-pub const MOST_BYTES: usize = TEXT + MAX_BYTES;
+/// A longer file is not ours: the limits of as many GPUs as a page has room for take a third of it.
+pub const MOST_BYTES: usize = TEXT + 32 * 1024;
+
+/// As which user a process sees itself, and each file of a user without a number in its user namespace: so no file is
+/// known to be its own. The kernel's default (`/proc/sys/kernel/overflowuid`).
+const UNKNOWN_USER: u32 = 65_534;
 
 /// The directory of these files beside a ledger, and the name in it; `None` if the ledger is not one of a run of this
-/// user.
+/// user, or it is not known who that is.
 #[must_use]
 pub fn place(ledger: &str, uid: u32) -> Option<(String, &str)> {
     let (place, name) = ledger.rsplit_once('/')?;
-    let is_run = name.starts_with(&format!("gpucap-{uid}-run-"));
+    let is_run = uid != UNKNOWN_USER && name.starts_with(&format!("gpucap-{uid}-run-"));
     is_run.then(|| (format!("{place}/gpucap-{uid}-runs"), name))
 }
 
+/// The limits with which a run started, as they stand behind its page.
+///
+/// # Errors
+/// The text is no limits file of this version: what is wrong, as it follows the path of the file.
+pub fn limits(text: &[u8]) -> Result<LimitsFile, String> {
+    LimitsFile::parse(text).map_err(|FileError { why, held }| {
+        format!("{why}: {held}; only `gpucap run` of the same version may write it")
+    })
+}
+
 impl Limits {
-    /// The same where the page of the run says something: what stands behind the page is the limits that the run was
-    /// started with.
+    /// These limits below those that a run was started with, which stand behind its page.
     ///
     /// # Errors
-    /// The text is no limits file of this version.
-    pub fn changed_by_page(&self, text: &[u8]) -> Result<Self, FileError> {
-        let file = LimitsFile::parse(text)?;
-        Ok(Self { config: self.config.clone(), file: Some(file), ignored: Vec::new() })
+    /// The text is no limits file of this version: what is wrong, as it follows the path of the file.
+    pub fn of_run(&self, text: &[u8]) -> Result<Self, String> {
+        let file = Some(limits(text)?);
+        Ok(Self { config: self.config.clone(), file, ignored: Vec::new() })
     }
 }
 
@@ -55,7 +67,7 @@ mod tests {
 
     type Variables<'a> = &'a [(&'a str, &'a str)];
 
-    fn limits(variables: Variables<'_>) -> Limits {
+    fn set(variables: Variables<'_>) -> Limits {
         let lookup = |name: &str| {
             let found = variables.iter().find(|(own, _)| *own == name);
             found.map(|(_, value)| value.as_bytes().to_vec())
@@ -74,7 +86,7 @@ mod tests {
         let memory = "2Gi".parse().map(|bytes| Amount::Bytes(bytes).into()).expect("a size");
         let entry = Entry { memory, core: Share::from_percent(30), ..Entry::new(Key::Every) };
         let text = LimitsFile { asked, entries: vec![entry], ..LimitsFile::default() }.write();
-        let changed = limits(variables).changed_by_page(text.as_bytes()).expect("a file");
+        let changed = set(variables).of_run(text.as_bytes()).expect("a file");
         let facts = DeviceFacts {
             uuid: Uuid([1; 16]),
             parent: None,
@@ -97,6 +109,9 @@ mod tests {
         assert_eq!(holds(&own, &page), (Some(1024), Some("50%".into())));
         let more = [("GPU_MEM_LIMIT", "8Gi"), ("GPU_CORE_PCT", "90")];
         assert_eq!(holds(&more, &page), (Some(4096), Some("60%".into())));
+        let silent = LiveEntry::default();
+        assert_eq!(holds(&more, &silent), (Some(2048), Some("30%".into())));
+        assert_eq!(holds(&own, &silent), (Some(1024), Some("30%".into())));
         page.set_core(Share::from_percent(10));
         let bursts = [("GPU_CORE_PCT", "30%"), ("GPU_CORE_POLICY", "burst")];
         assert_eq!(holds(&bursts, &page).1.as_deref(), Some("10%"), "a policy of its own");
@@ -108,6 +123,7 @@ mod tests {
         let found = Some(("/dev/shm/gpucap-7-runs".to_owned(), "gpucap-7-run-1-2-3"));
         assert_eq!(place(run, 7), found);
         assert_eq!(place(run, 8), None);
+        assert_eq!(place("/dev/shm/gpucap-65534-run-1-2-3", 65_534), None, "any user's");
         for ledger in ["/dev/shm/gpucap-7-4026531841", "/tmp/own", "own", "/.gpucap/ledger", ""] {
             assert_eq!(place(ledger, 7), None, "{ledger}");
         }
