@@ -198,10 +198,10 @@ fn twice() -> Result {
     let mut orders = fs::OpenOptions::new().write(true).open(&pipe)?;
     // Both answer on the same standard output, one at a time.
     let mut order_first = |command: &str| writeln!(orders, "{command}").map_err(Stop::from);
-    order_first("init")?;
-    second.line()?;
-    order_first("context 0")?;
-    second.line()?;
+    for command in ["init", "context 0"] {
+        order_first(command)?;
+        second.line()?;
+    }
     second.expect(&[("init", 0), ("context 0", 0)])?;
     sees(&mut second, 1024)?;
     limit(&second, &["--mem", "512Mi"])?.success()?;

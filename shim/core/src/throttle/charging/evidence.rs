@@ -53,7 +53,7 @@ const MOST_LENGTH: u64 = 16;
 /// Less than this may be a few turns of other processes.
 const LEAST_LENGTH_NS: u64 = 50_000_000;
 
-/// Returns whether something took so much longer than expected that no mean is the reason.
+/// Returns whether something took longer than expected by a factor that no mean explains.
 pub(super) const fn is_far_beyond(ns: u64, expected_ns: u64) -> bool {
     ns / OUTLIER > expected_ns
 }
