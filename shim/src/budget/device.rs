@@ -31,6 +31,8 @@ pub(crate) struct Device {
     pub(crate) line: Short<Line<'static>>,
     /// Its name.
     pub(crate) uuid: Uuid,
+    /// Bytes that the container may hold on it as long as the live page says nothing; at most what it has.
+    limit_at_start: u64,
     live: Live,
     /// What is charged for a context.
     pub(crate) price: Price,
@@ -77,8 +79,8 @@ fn is_under_mps(driver: &DriverCopy, ordinal: CUdevice) -> bool {
 impl Device {
     /// Bytes that the container may hold on it now; at most what it has.
     pub(crate) fn memory_limit(&self) -> u64 {
-        // Limited, or this would not have been made.
-        self.live.now().memory.unwrap_or(0)
+        let now = self.live.changed().and_then(|resolved| resolved.memory);
+        now.unwrap_or(self.limit_at_start)
     }
 
     /// Resolves the limits of the device with this ordinal. `None`: the driver knows no such device (yet).
@@ -155,6 +157,8 @@ impl Device {
             index,
             line: Short::new(line),
             uuid,
+            // Limited at the start, or it would not be now.
+            limit_at_start: live.at_start.memory.unwrap_or(0),
             live,
             price,
             current_pool: AtomicU64::new(0),

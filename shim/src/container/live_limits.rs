@@ -42,7 +42,8 @@ pub(crate) struct Live {
     limits: &'static Limits,
     facts: DeviceFacts,
     entry: Option<&'static LiveEntry>,
-    at_start: Resolved,
+    /// What holds as long as the page says nothing.
+    pub(crate) at_start: Resolved,
 }
 
 impl InForce {
@@ -75,12 +76,16 @@ impl InForce {
 impl Live {
     /// What holds now.
     pub(crate) fn now(&self) -> Resolved {
-        match self.entry.filter(|entry| !entry.is_silent()) {
-            Some(entry) => {
-                self.limits.resolve_with(&self.facts, Some(entry)).unwrap_or(self.at_start)
-            }
-            None => self.at_start,
+        self.changed().unwrap_or(self.at_start)
+    }
+
+    /// The same if the page says anything.
+    pub(crate) fn changed(&self) -> Option<Resolved> {
+        let entry = self.entry?;
+        if entry.is_silent() {
+            return None;
         }
+        self.limits.resolve_with(&self.facts, Some(entry)).ok()
     }
 }
 
