@@ -14,7 +14,7 @@ pub(crate) mod record;
 use crate::budget::device::{Device, Standing};
 use crate::container::attendance::Attendance;
 use crate::container::ledger_file;
-use crate::container::live_limits::Unresolved;
+use crate::container::live_limits::{InForce, Unresolved};
 use crate::driver::DriverCopy;
 use crate::state::{self, Policy, Problem};
 use crate::sys;
@@ -46,6 +46,9 @@ impl Budget {
     /// There is no ledger or no free slot. That may pass.
     pub(crate) fn begin(policy: &'static Policy) -> Result<Self, String> {
         let ledger = ledger_file::ledger(policy)?;
+        // Found where the ledger was, whatever root or user the program takes until it first uses a device; what is
+        // wrong with it is reported then.
+        drop(policy.limits.as_ref().map(InForce::of));
         let slot = ledger
             .claim(ledger_file::own_identity(), sys::boot_time_ns(), &ledger_file::alive)
             .map_err(|_full| "ledger: no place for another process")?;

@@ -150,7 +150,7 @@ fn limited() -> Result {
     let output = explain(actor.pid())?;
     ended(&output, 0)?;
     says(&output, "is limited")?;
-    says(&output, "GPU_MEM_LIMIT=2GiB: memory of each GPU")?;
+    says(&output, "GPU_MEM_LIMIT=2GiB: what was requested at the start, and part of the above")?;
     says(&output, "mapped in the process: ")?;
     says(&output, "holds 356 MiB (256 MiB for contexts), limit 2 GiB")
 }

@@ -121,13 +121,12 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
     };
     let page = page.map_err(|why| refused(reason(&why)))?;
     let mut text = String::new();
-    for entry in entries {
-        let Some(place) = page.get().entry_of(entry.key) else {
-            return Err(refused(format!(
-                "its page has no place for {}: it was changed",
-                entry.key
-            )));
-        };
+    let places = entries.into_iter().map(|entry| {
+        let none = || format!("its page has no place for {}: it was changed", entry.key);
+        Ok((entry, page.get().entry_of(entry.key).ok_or_else(none)?))
+    });
+    let places: std::result::Result<Vec<_>, String> = places.collect();
+    for (entry, place) in places.map_err(refused)? {
         let before = EffectiveLimit::of(entry, Some(place));
         options.apply(entry, place);
         let said = said(before.now, EffectiveLimit::of(entry, Some(place)));

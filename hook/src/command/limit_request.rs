@@ -141,40 +141,45 @@ impl LimitRequest {
             core_max: join(&GPU_CORE_MAX_PCT, &self.core_max, &asked.core_max, &mut notices)?,
             core_priority: lower(self.core_priority, asked.core_priority),
         };
-        notices.extend(request.notice());
+        if request.core_policy == Some(CorePolicy::Burst)
+            && !request.has_share()
+            && !request.is_low()
+        {
+            let name = GPU_CORE_POLICY.name;
+            notices.push(format!("{name}=burst changes nothing without a share of time (--cores)"));
+        }
         Ok(Joined { request, notices })
     }
 
-    /// What holds if `asked` is asked for where a process can only lower what is set, whatever its variables say: the
-    /// library compares amounts itself, as they are at each moment.
-    pub(crate) fn bounding(&self, asked: &Self) -> Joined {
-        let mut notices = Vec::new();
-        let asked = asked.clone();
-        let request = Self {
-            core_policy: self.policy_lowered_by(&asked, &mut notices),
-            core_priority: lower(self.core_priority, asked.core_priority),
-            memory: asked.memory.or_else(|| self.memory.clone()),
-            core: asked.core.or_else(|| self.core.clone()),
-            profile: asked.profile.or_else(|| self.profile.clone()),
-            core_max: asked.core_max.or_else(|| self.core_max.clone()),
-        };
-        notices.extend(request.notice());
-        Joined { request, notices }
+    /// The same without the amounts with which what it is in was started, where these are asked for too: a process can
+    /// only lower them, as they are at each moment, whatever its variables say. What was lowered since stays.
+    pub(crate) fn beyond_start(&self, start: &Self, asked: &Self) -> Self {
+        fn own<T: Clone + PartialEq>(
+            set: &Option<T>,
+            start: &Option<T>,
+            asked: &Option<T>,
+        ) -> Option<T> {
+            set.clone().filter(|_| asked.is_none() || set != start)
+        }
+        Self {
+            memory: own(&self.memory, &start.memory, &asked.memory),
+            core: own(&self.core, &start.core, &asked.core),
+            profile: own(&self.profile, &start.profile, &asked.profile),
+            core_max: own(&self.core_max, &start.core_max, &asked.core_max),
+            core_policy: asked.core_policy.map_or(self.core_policy, |_| self.policy()),
+            core_priority: self.core_priority,
+        }
     }
 
-    /// A request without effect.
-    fn notice(&self) -> Option<String> {
-        let bursts = self.core_policy == Some(CorePolicy::Burst);
-        let name = GPU_CORE_POLICY.name;
-        (bursts && !self.has_share() && !self.is_low())
-            .then(|| format!("{name}=burst changes nothing without a share of time (--cores)"))
-    }
-
-    /// The lower of both policies. Where time is limited already and no policy is set, that is `fixed`.
-    fn policy_lowered_by(&self, asked: &Self, notices: &mut Vec<String>) -> Option<CorePolicy> {
+    /// The policy; where time is limited and none is set, that is `fixed`.
+    fn policy(&self) -> Option<CorePolicy> {
         let fixed = || (self.has_share() && !self.is_low()).then_some(CorePolicy::Fixed);
-        let set = self.core_policy.or_else(fixed);
-        let lower = lower(set, asked.core_policy);
+        self.core_policy.or_else(fixed)
+    }
+
+    /// The lower of both policies.
+    fn policy_lowered_by(&self, asked: &Self, notices: &mut Vec<String>) -> Option<CorePolicy> {
+        let lower = lower(self.policy(), asked.core_policy);
         if let Some(more) = asked.core_policy.filter(|more| Some(*more) > lower) {
             let name = GPU_CORE_POLICY.name;
             notices.push(format!("{name}=fixed holds already and stays; {more} would be more"));

@@ -17,7 +17,7 @@ use crate::sys;
 use crate::terminal::output::notice;
 use clap::ValueHint;
 use gpucap_core::config::{Config, GPUCAP_LEDGER};
-use gpucap_core::limits::file;
+use gpucap_core::limits::{LimitsFile, file};
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -90,11 +90,11 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
         return Err(Error::NoSuchGpu { limit, cards: cards.len() });
     }
     let inherited = Inherited::here()?;
-    let Joined { request, notices } = if inherited.is_bounded {
-        inherited.budget.bounding(&asked)
-    } else {
-        inherited.budget.lowered_by(&asked)?
+    let set = match &inherited.start {
+        Some(start) => inherited.budget.beyond_start(start, &asked),
+        None => inherited.budget.clone(),
     };
+    let Joined { request, notices } = set.lowered_by(&asked)?;
     let preload = preloaded()?;
     let file = found(program)?;
     asked.doubts().for_each(notice);
@@ -130,8 +130,8 @@ struct Inherited {
     ledger: Option<PathBuf>,
     /// A hook has put limits into this container.
     by_hook: bool,
-    /// That, or the run that this is in has a file of its limits: variables can only lower them.
-    is_bounded: bool,
+    /// The variables with which the container or run was started that this is in, if it has a file of its limits.
+    start: Option<LimitRequest>,
 }
 
 impl Inherited {
@@ -140,11 +140,10 @@ impl Inherited {
         let config = Config::from_lookup(&lookup).map_err(Error::Inherited)?;
         let ledger: Option<PathBuf> = config.ledger.as_ref().map(|path| path.as_str().into());
         let by_hook = Path::new(file::PATH).exists();
-        let is_bounded = by_hook
-            || ledger
-                .as_deref()
-                .is_some_and(|ledger| matches!(run_file::copy(ledger), Ok(Some(_))));
-        Ok(Self { budget: LimitRequest::of(&config), ledger, by_hook, is_bounded })
+        let of_run = || run_file::copy(ledger.as_deref()?).ok().flatten();
+        let start = if by_hook { of_container() } else { of_run().map(|file| file.limits) };
+        let start = start.map(|file| LimitRequest::of(&file.asked));
+        Ok(Self { budget: LimitRequest::of(&config), ledger, by_hook, start })
     }
 
     /// Says that the budget is one that others spend too.
@@ -157,7 +156,7 @@ impl Inherited {
         } else if self.budget.limits() {
             let ledger = self.ledger.as_deref().map(|path| path.display().to_string());
             let ledger = ledger.unwrap_or_else(|| GPUCAP_LEDGER.default.to_owned());
-            let below = if self.is_bounded { "; its limits can only be lowered" } else { "" };
+            let below = if self.start.is_some() { "; its limits can only be lowered" } else { "" };
             notice(format!("under a budget already, which stays shared (ledger: {ledger}){below}"));
         }
     }
@@ -176,6 +175,12 @@ impl Inherited {
             Err(why) => Err(Error::Ledger { path, why }),
         }
     }
+}
+
+/// The limits that a hook has put into this container.
+fn of_container() -> Option<LimitsFile> {
+    let text = inputs::read(Path::new(file::PATH)).ok()?;
+    LimitsFile::parse(&text).ok()
 }
 
 /// The value of `LD_PRELOAD` for the program. A library that is named already and is there is not named again.

@@ -20,10 +20,10 @@ use gpucap_core::config::GPUCAP_LEDGER;
 use gpucap_core::ledger::Ledger;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// The directory of ledgers that no hook has placed.
@@ -102,7 +102,11 @@ pub(crate) fn make(path: &Path) -> io::Result<bool> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).mode(0o600).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
     let file = match options.create_new(true).open(path) {
-        Ok(_) => return Ok(true),
+        Ok(file) => {
+            // Whatever the umask.
+            file.set_permissions(Permissions::from_mode(0o600))?;
+            return Ok(true);
+        }
         Err(why) if why.kind() == io::ErrorKind::AlreadyExists => {
             options.create_new(false).open(path)?
         }

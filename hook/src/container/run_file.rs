@@ -31,7 +31,9 @@ pub(crate) struct RunFile {
 /// # Errors
 /// It cannot be made: why, with its path.
 pub(crate) fn make(ledger: &Path, limits: Option<&LimitsFile>) -> Result<(), String> {
-    let Some(place) = Place::of(ledger) else { return Ok(()) };
+    let Some(place) = Place::of(ledger) else {
+        return Err("the number of its user is that of any user without one".into());
+    };
     place.make(limits).map_err(|why| place.failed(&reason(&why)))
 }
 
@@ -133,7 +135,8 @@ impl Place {
             found => found.map_err(|why| self.failed(&reason(&why)))?,
         };
         match file.metadata() {
-            Ok(metadata) if metadata.is_file() && metadata.uid() == self.uid => Ok(Some(file)),
+            Ok(metadata) if !metadata.is_file() => Err(self.failed("is not a regular file")),
+            Ok(metadata) if metadata.uid() == self.uid => Ok(Some(file)),
             Ok(metadata) => Err(self.failed(&format!("belongs to user {}", metadata.uid()))),
             Err(why) => Err(self.failed(&reason(&why))),
         }

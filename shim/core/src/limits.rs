@@ -56,6 +56,8 @@ use source::Source;
 pub struct Limits {
     config: Config,
     file: Option<LimitsFile>,
+    /// The file is of a run, not of a container: its user lends, not the node.
+    is_run: bool,
     ignored: Vec<ConfigError>,
 }
 
@@ -78,7 +80,8 @@ impl Limits {
             Some(Ok(bytes)) => Some(LimitsFile::parse(bytes).map_err(FileProblem::Content)?),
             Some(Err(problem)) => return Err(problem.into()),
         };
-        let mut limits = Self { config: Config::default(), file, ignored: Vec::new() };
+        let mut limits =
+            Self { file, config: Config::default(), is_run: false, ignored: Vec::new() };
         limits.read(lookup, WithFile::Lowers)?;
         if limits.file.is_none() && !limits.config.limits() {
             return Ok(None);

@@ -32,7 +32,7 @@ use std::path::{Path, PathBuf};
 pub(super) struct Facts {
     /// The process; `None`: one that would be started from here.
     pub(super) process: Option<Seen>,
-    /// The limits that are set for it.
+    /// The limits that are set for it, below those of a run that it is in.
     pub(super) limits: Result<Option<Limits>, String>,
     /// Whether there is a limits file.
     pub(super) has_file: bool,
@@ -125,13 +125,19 @@ impl Facts {
             let mount_namespace = process.namespace("mnt").unwrap_or(0);
             Name::Shared { uid, mount_namespace }.path()
         };
-        let effective = match limits.as_ref().ok().and_then(|limits| limits.as_ref()?.file()) {
-            Some(file) => EffectiveLimit::all(file, page(root).as_ref().map(Map::get)),
-            None => limits_of_run(root, &ledger, uid).unwrap_or_else(|why| {
-                limits = Err(why);
-                Vec::new()
-            }),
-        };
+        let mut page = page(root);
+        if let Ok(Some(own)) = &limits
+            && !has_file
+        {
+            match limits_of_run(root, &ledger, uid) {
+                Ok(None) => {}
+                Ok(Some(run)) => (limits, page) = (Ok(Some(own.below(run.limits))), Some(run.page)),
+                Err(why) => limits = Err(why),
+            }
+        }
+        let effective = limits.as_ref().ok().and_then(|limits| limits.as_ref()?.file());
+        let page = page.as_ref().map(Map::get);
+        let effective = effective.map(|file| EffectiveLimit::all(file, page)).unwrap_or_default();
         let everywhere = open(root, Path::new(EVERYWHERE)).ok().flatten();
         let everywhere = everywhere.and_then(|file| root::read(file, LONGEST_LIST).ok());
         let lists = [
@@ -194,30 +200,29 @@ fn page(root: &Root) -> Option<Map<LivePage>> {
     Map::copy(&file).ok().filter(|page: &Map<LivePage>| page.get().is_known())
 }
 
-/// The limits of the run whose ledger this is; none if it is of no run, or that has no file of them.
+/// The file of the run whose ledger this is; none if it is of no run, or that has none.
 ///
 /// # Errors
 /// There is a file, which the library refuses.
-fn limits_of_run(root: &Root, ledger: &Path, uid: u32) -> Result<Vec<EffectiveLimit>, String> {
+fn limits_of_run(root: &Root, ledger: &Path, uid: u32) -> Result<Option<RunFile>, String> {
     let place = ledger.to_str().and_then(|ledger| run::place(ledger, uid));
-    let Some((directory, name)) = place else { return Ok(Vec::new()) };
+    let Some((directory, name)) = place else { return Ok(None) };
     let found = root.open_path(&directory).and_then(|directory| directory.metadata());
     if !found.is_ok_and(|found| run_file::is_kept_by(uid, &found)) {
-        return Ok(Vec::new());
+        return Ok(None);
     }
     let path = format!("{directory}/{name}");
     let failed = |why: &str| format!("{path} {why}");
-    let file = match open(root, Path::new(&path)) {
-        Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        found => found.map_err(|why| failed(&reason(&why)))?,
+    let file = open(root, Path::new(&path)).map_err(|why| failed(&reason(&why)))?;
+    let Some(file) = file else {
+        let is_there = root.open_path(&path).is_ok();
+        return if is_there { Err(failed("is not a regular file")) } else { Ok(None) };
     };
-    let file = file.ok_or_else(|| failed("is not a regular file"))?;
     match file.metadata().map(|metadata| metadata.uid()) {
         Ok(owner) if owner == uid => {}
         _ => return Err(failed("belongs to another user")),
     }
-    let RunFile { limits, page } = RunFile::copy(&file).map_err(|why| failed(&why))?;
-    Ok(EffectiveLimit::all(&limits, Some(page.get())))
+    RunFile::copy(&file).map(Some).map_err(|why| failed(&why))
 }
 
 /// What the ledger says of this process, or why that is not known. It is the process's own file, in the words of its own

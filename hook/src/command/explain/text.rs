@@ -2,7 +2,7 @@
 
 use super::facts::Facts;
 use super::verdict::Verdict;
-use crate::container::effective_limit::{EffectiveLimit, Limit};
+use crate::container::effective_limit::Limit;
 use crate::node::elf::Loading;
 use crate::node::proc::printable;
 use crate::terminal::quantity::size;
@@ -63,7 +63,7 @@ fn section(text: &mut String, name: &str, lines: &[String]) {
 
 fn limits(facts: &Facts) -> Vec<String> {
     let mut lines = match &facts.limits {
-        Ok(Some(limits)) => sources(limits, &facts.effective),
+        Ok(Some(limits)) => sources(limits, facts),
         Ok(None) => vec!["none".into()],
         Err(broken) => vec![broken.clone()],
     };
@@ -74,13 +74,13 @@ fn limits(facts: &Facts) -> Vec<String> {
 }
 
 /// What each source says.
-fn sources(limits: &Limits, effective: &[EffectiveLimit]) -> Vec<String> {
+fn sources(limits: &Limits, facts: &Facts) -> Vec<String> {
+    let effective = &facts.effective;
     let Config { memory, core, profile, core_max, core_policy, core_priority, .. } =
         limits.config();
     let file = limits.file();
     let asked = file.map(|file| &file.asked);
-    let mut lines: Vec<String> =
-        file.into_iter().flat_map(|file| of_file(file, effective)).collect();
+    let mut lines: Vec<String> = file.into_iter().flat_map(|file| of_file(file, facts)).collect();
     lines.extend(memory.as_ref().map(|list| {
         let earlier = asked.and_then(|asked| asked.memory.as_ref());
         of_variable(GPU_MEM_LIMIT.name, list, earlier, "memory")
@@ -99,9 +99,6 @@ fn sources(limits: &Limits, effective: &[EffectiveLimit]) -> Vec<String> {
     }));
     if lines.len() > 1 {
         lines.push("if several of these limit a GPU, the lowest applies".into());
-    }
-    if file.is_none() {
-        lines.extend(changes_of_run(effective));
     }
     lines.extend(core_policy.map(|policy| {
         let is_known = asked.is_some_and(|asked| asked.core_policy == Some(policy));
@@ -129,7 +126,7 @@ fn of_variable<T: Display + PartialEq>(
     what: &str,
 ) -> String {
     if earlier == Some(list) {
-        return format!("{name}={list}: what the container requested, and part of the above");
+        return format!("{name}={list}: what was requested at the start, and part of the above");
     }
     let gpus = match list {
         PerGpu::Every(_) => "of each GPU",
@@ -141,9 +138,9 @@ fn of_variable<T: Display + PartialEq>(
 /// What a variable says of lending.
 fn of_policy(name: &str, held: &impl Display, is_known: bool, has_file: bool) -> String {
     match (is_known, has_file) {
-        (true, _) => format!(
-            "{name}={held}: what the container requested; the above is what the node grants"
-        ),
+        (true, _) => {
+            format!("{name}={held}: what was requested at the start; the above is what is granted")
+        }
         (false, true) => {
             format!("{name}={held}: beside a limits file it can only take lending away")
         }
@@ -151,33 +148,24 @@ fn of_policy(name: &str, held: &impl Display, is_known: bool, has_file: bool) ->
     }
 }
 
-/// What `gpucap limit` has changed of a run.
-fn changes_of_run(effective: &[EffectiveLimit]) -> Vec<String> {
-    let is_changed = |effective: &&EffectiveLimit| effective.now != effective.at_start;
-    let said = |effective: &EffectiveLimit| {
-        format!(
-            "  {}: {} (at start: {})",
-            effective.gpu,
-            words(effective.now),
-            words(effective.at_start)
-        )
+/// A limits file, or the limits of a run: what holds now, and what held at the start.
+fn of_file(limits: &LimitsFile, facts: &Facts) -> Vec<String> {
+    let (heading, changed_by) = if facts.has_file {
+        (format!("{} (from {}):", file::PATH, limits.source), "the host")
+    } else {
+        ("the run:".into(), "`gpucap limit`")
     };
-    let changes: Vec<String> = effective.iter().filter(is_changed).map(said).collect();
-    let heading = "changed by `gpucap limit`, in place of what the run was started with:";
-    let heading = (!changes.is_empty()).then(|| heading.to_owned());
-    heading.into_iter().chain(changes).collect()
-}
-
-fn of_file(limits: &LimitsFile, effective: &[EffectiveLimit]) -> Vec<String> {
-    let mut lines = vec![format!("{} (from {}):", file::PATH, limits.source)];
-    for effective in effective {
+    let mut lines = vec![heading];
+    for effective in &facts.effective {
         let mut line = format!("  {}: {}", effective.gpu, words(effective.now));
         if effective.now != effective.at_start {
-            let _ = write!(line, " (changed by the host; at start: {})", words(effective.at_start));
+            let start = words(effective.at_start);
+            // Writing to a String cannot fail.
+            let _ = write!(line, " (changed by {changed_by}; at start: {start})");
         }
         lines.push(line);
     }
-    if !effective.iter().any(|effective| effective.gpu == Key::Every) {
+    if facts.has_file && !facts.effective.iter().any(|effective| effective.gpu == Key::Every) {
         lines.push("  any other GPU is refused".into());
     }
     lines
@@ -250,18 +238,9 @@ mod tests {
     use super::super::verdict::Why;
     use super::*;
 
-    #[test]
-    fn a_limit_into_which_nothing_fits_is_doubted_once() {
-        let lookup = |name: &str| (name == "GPU_MEM_LIMIT").then(|| b"0=4,1=4,2=2Gi".to_vec());
-        let limits = Limits::load(&lookup, None).expect("limits").expect("some");
-        let doubts = |lines: Vec<String>| lines.iter().filter(|it| it.contains("meant?")).count();
-        assert_eq!(doubts(sources(&limits, &[])), 1);
-    }
-
-    #[test]
-    fn the_answer_comes_first_and_what_it_rests_on_below() {
-        let lookup = |name: &str| (name == "GPU_MEM_LIMIT").then(|| b"2Gi".to_vec());
-        let facts = Facts {
+    fn facts(memory: &str) -> Facts {
+        let lookup = |name: &str| (name == "GPU_MEM_LIMIT").then(|| memory.as_bytes().to_vec());
+        Facts {
             process: None,
             limits: Limits::load(&lookup, None).map_err(|broken| broken.to_string()),
             has_file: false,
@@ -269,7 +248,18 @@ mod tests {
             asked_by: Vec::new(),
             ledger: "/dev/shm/gpucap-0-1".into(),
             holds: Ok(Vec::new()),
-        };
+        }
+    }
+
+    #[test]
+    fn a_limit_into_which_nothing_fits_is_doubted_once() {
+        let lines = limits(&facts("0=4,1=4,2=2Gi"));
+        assert_eq!(lines.iter().filter(|it| it.contains("meant?")).count(), 1);
+    }
+
+    #[test]
+    fn the_answer_comes_first_and_what_it_rests_on_below() {
+        let facts = facts("2Gi");
         let text = style::plain(&render(&facts, &Verdict::NotLimited(Why::Missing), ""));
         let expected = "\
 A program started from here would not be limited: the file that is to be preloaded is not there.

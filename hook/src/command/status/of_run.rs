@@ -1,4 +1,5 @@
-//! The limits of a `gpucap run`, by the file beside its ledger. That is its user's to write, as its ledger is.
+//! What is known of a ledger that one user's processes share, as those of a `gpucap run`: its limits, by the file beside
+//! it, and which processes it can be of. Both files are the user's to write.
 
 use super::view::LedgerView;
 use crate::container::effective_limit::EffectiveLimit;
@@ -27,6 +28,17 @@ impl LedgerView {
             device.effective = EffectiveLimit::find(&effective, device.uuid);
         }
         Ok(())
+    }
+
+    /// The same without the numbers of processes that are another user's: a ledger may name any.
+    pub(super) fn forget_strangers(&mut self) {
+        let Some(name) = Name::of(&self.path) else { return };
+        let is_strange = |it: Process| !it.uid().is_ok_and(|user| user == name.uid());
+        for row in self.devices.iter_mut().flat_map(|device| &mut device.processes) {
+            if row.here.is_some_and(is_strange) {
+                (row.here, row.command) = (None, None);
+            }
+        }
     }
 
     /// The process that `gpucap run` became, if it runs in this pid namespace.

@@ -36,7 +36,9 @@ impl Target {
                 ledgers.push(ledger.of_container(Container::of(record, None)));
             }
         }
-        ledgers.extend(unused.into_iter().map(|path| LedgerView::new(path, vec![])));
+        // Any user can make an empty file of such a name.
+        let unused = unused.into_iter().map(|path| LedgerView::new(path, vec![]));
+        ledgers.extend(unused.filter(|it| it.maker().is_some()));
         Self::among(ledgers, word, &shares_mounts)
     }
 

@@ -1,6 +1,6 @@
 //! Which part of a device's time a process may have, of what is given to it and of its own variables.
 //!
-//! Without a limits file the variables mean what they say. Next to one, the node has decided: its limit is what is given,
+//! Without a limits file the variables mean what they say; next to that of a run, as far as it says nothing of time. Next to one, the node has decided: its limit is what is given,
 //! with what it lends, and a variable of the process can only lower it. A share or a most that the process sets lowers
 //! both guarantee and most; beside a policy `burst` a share lowers the guarantee alone. A variable that the node knew of
 //! is in the limit already, and so says nothing about lending.
@@ -24,10 +24,12 @@ impl Limits {
         let Some(file) = &self.file else { return wish(own, &self.config).limit() };
         let Some(given) = given else {
             // Not limited when the container started: the node has prepared no lending.
-            return wish(own.lower(inherited), &Config::default()).limit();
+            let policies = if self.is_run { &self.config } else { &Config::default() };
+            return wish(own.lower(inherited), policies).limit();
         };
         // Of a limit that lends nothing, a policy of the process makes none that does.
-        let policies = if given.borrows() { &self.config } else { &Config::default() };
+        let counts = given.borrows() || self.is_run;
+        let policies = if counts { &self.config } else { &Config::default() };
         let (known, new) = (wish(inherited, &Config::default()), wish(own, policies));
         let guarantee = |share| ComputeLimit::burst(share, Share::FULL);
         let share = if new.bursts() { guarantee } else { ComputeLimit::fixed };

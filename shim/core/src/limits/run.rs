@@ -18,8 +18,8 @@ use super::live::LivePage;
 
 /// Where the text begins.
 pub const TEXT: usize = size_of::<LivePage>();
-/// A longer file is not ours: the limits of as many GPUs as a page has room for take a third of it.
-pub const MOST_BYTES: usize = TEXT + 32 * 1024;
+/// A longer file is not ours: the limits of as many GPUs as a page has room for take half of it.
+pub const MOST_BYTES: usize = TEXT + 16 * 1024;
 
 /// As which user a process sees itself, and each file of a user without a number in its user namespace: so no file is
 /// known to be its own. The kernel's default (`/proc/sys/kernel/overflowuid`).
@@ -50,14 +50,20 @@ impl Limits {
     /// # Errors
     /// The text is no limits file of this version: what is wrong, as it follows the path of the file.
     pub fn of_run(&self, text: &[u8]) -> Result<Self, String> {
-        let file = Some(limits(text)?);
-        Ok(Self { config: self.config.clone(), file, ignored: Vec::new() })
+        Ok(self.below(limits(text)?))
+    }
+
+    /// The same below limits that were read already.
+    #[must_use]
+    pub fn below(&self, run: LimitsFile) -> Self {
+        let config = self.config.clone();
+        Self { config, file: Some(run), is_run: true, ignored: Vec::new() }
     }
 }
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use super::super::file::{Entry, Key};
+    use super::super::file::{Entry, Key, MemoryLimit};
     use super::super::live::LiveEntry;
     use super::super::{DeviceFacts, Limits, LimitsFile};
     use super::place;
@@ -75,6 +81,18 @@ mod tests {
         Limits::load(&lookup, None).expect("usable").expect("limits")
     }
 
+    const FACTS: DeviceFacts = DeviceFacts {
+        uuid: Uuid([1; 16]),
+        parent: None,
+        index: None,
+        total_bytes: 80 << 30,
+        slices: Slices::Seven,
+    };
+
+    fn memory(text: &str) -> MemoryLimit {
+        text.parse().map(|bytes| Amount::Bytes(bytes).into()).expect("a size")
+    }
+
     /// Memory in MiB and time of a process with these variables, in a run that was started with 2 GiB and 30 %.
     fn holds(variables: Variables<'_>, page: &LiveEntry) -> (Option<u64>, Option<String>) {
         let lookup = |name: &str| match name {
@@ -83,18 +101,14 @@ mod tests {
             _ => None,
         };
         let asked = Config::from_lookup(&lookup).expect("usable");
-        let memory = "2Gi".parse().map(|bytes| Amount::Bytes(bytes).into()).expect("a size");
-        let entry = Entry { memory, core: Share::from_percent(30), ..Entry::new(Key::Every) };
+        let entry = Entry {
+            memory: memory("2Gi"),
+            core: Share::from_percent(30),
+            ..Entry::new(Key::Every)
+        };
         let text = LimitsFile { asked, entries: vec![entry], ..LimitsFile::default() }.write();
         let changed = set(variables).of_run(text.as_bytes()).expect("a file");
-        let facts = DeviceFacts {
-            uuid: Uuid([1; 16]),
-            parent: None,
-            index: None,
-            total_bytes: 80 << 30,
-            slices: Slices::Seven,
-        };
-        let resolved = changed.resolve_with(&facts, Some(page)).expect("resolved");
+        let resolved = changed.resolve_with(&FACTS, Some(page)).expect("resolved");
         (resolved.memory.map(|bytes| bytes >> 20), resolved.core.map(|core| core.to_string()))
     }
 
@@ -112,9 +126,27 @@ mod tests {
         let silent = LiveEntry::default();
         assert_eq!(holds(&more, &silent), (Some(2048), Some("30%".into())));
         assert_eq!(holds(&own, &silent), (Some(1024), Some("30%".into())));
+        let low = [("GPU_CORE_PRIORITY", "low"), ("GPU_CORE_PCT", "30%")];
+        assert_eq!(holds(&low, &silent).1.as_deref(), Some("low (to 30%)"));
         page.set_core(Share::from_percent(10));
         let bursts = [("GPU_CORE_PCT", "30%"), ("GPU_CORE_POLICY", "burst")];
         assert_eq!(holds(&bursts, &page).1.as_deref(), Some("10%"), "a policy of its own");
+    }
+
+    /// The file says nothing of time, and no node decides who lends.
+    #[test]
+    fn in_a_run_of_memory_alone_variables_of_time_mean_what_they_say() {
+        let entry = Entry { memory: memory("2Gi"), ..Entry::new(Key::Every) };
+        let file = LimitsFile { entries: vec![entry], ..LimitsFile::default() };
+        for (variables, holds) in [
+            (&[("GPU_CORE_PCT", "20"), ("GPU_CORE_POLICY", "burst")][..], "20% (to 100%)"),
+            (&[("GPU_MEM_LIMIT", "2Gi"), ("GPU_CORE_PRIORITY", "low")], "low (to 100%)"),
+            (&[("GPU_CORE_PCT", "20")], "20%"),
+        ] {
+            let resolved = set(variables).below(file.clone()).resolve(&FACTS).expect("resolved");
+            assert_eq!(resolved.core.map(|it| it.to_string()).as_deref(), Some(holds));
+            assert_eq!(resolved.memory, Some(2 << 30));
+        }
     }
 
     #[test]
