@@ -146,7 +146,7 @@ fn gather(node: &Node, machine: &Machine) -> Status {
         match ledgers::read(&path) {
             Look::Ledger(map) => {
                 let mut view = LedgerView::of(map.get(), &path, machine);
-                view.forget_strangers();
+                view.hide_other_users();
                 if let Err(why) = view.with_limits_of_run() {
                     status.unreadable.push((path, format!("its limits are not known: {why}")));
                 }

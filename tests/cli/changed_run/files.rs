@@ -19,6 +19,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("limit: a run whose file is damaged is allowed no GPU work", damaged),
         trial("limit: what changes a run goes with its ledger", swept),
         trial("limit: a run in the process of a run changes for both", twice),
+        trial("limit: a file of another user in the name of a run blocks nothing", forged_name),
     ]
 }
 
@@ -187,4 +188,23 @@ fn twice() -> Result {
     order_first("total d 0")?;
     let line = second.line()?;
     expect(line.starts_with(&format!("0 {} ", 512 * MIB)), || line.clone())
+}
+
+/// Under the number of the run's first process.
+fn forged_name() -> Result {
+    let (mut first, ledger) = begin(&["--mem", "2Gi"])?;
+    let name = ledger.replace("/gpucap-0-run-", &format!("/gpucap-{USER}-run-"));
+    let (forged, _start) = name.rsplit_once('-').unwrap_or_default();
+    let forged = PathBuf::from(format!("{forged}-99"));
+    fs::write(&forged, "")?;
+    let done = chown(&forged, Some(USER), None).map(|()| {
+        let pid = first.pid().to_string();
+        [format!("run-{pid}"), pid].map(|word| gpucap(&["limit", &word, "--mem", "3Gi"])?.output())
+    });
+    fs::remove_file(&forged)?;
+    let Ok(outputs) = done else { return Err(Stop::skip("a file of another user needs root")) };
+    for output in outputs {
+        output?.success()?;
+    }
+    sees(&mut first, 3072)
 }
