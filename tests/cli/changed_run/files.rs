@@ -76,7 +76,7 @@ fn refused() -> Result {
     let output = gpucap(&["explain", "--pid", &first.pid().to_string()])?.output()?;
     says(&output, "is allowed no GPU work")?;
     says(&output, &format!("{} is damaged: its checksum does not fit", path.display()))?;
-    says(&output, "only `gpucap run` of the same version may write it")?;
+    says(&output, "only gpucap run of the same version may write it")?;
     expect(output.code() != Some(0), || output.to_string())
 }
 

@@ -40,7 +40,7 @@ pub fn place(ledger: &str, uid: u32) -> Option<(String, &str)> {
 /// The text is no limits file of this version: what is wrong, as it follows the path of the file.
 pub fn limits(text: &[u8]) -> Result<LimitsFile, String> {
     LimitsFile::parse(text).map_err(|FileError { why, held }| {
-        format!("{why}: {held}; only `gpucap run` of the same version may write it")
+        format!("{why}: {held}; only gpucap run of the same version may write it")
     })
 }
 
