@@ -192,7 +192,7 @@ fn shown(runtime: Runtime) -> Result {
     let why = run.arg("explain").arg("--pid").arg(&pid).output()?.success()?;
     for line in [
         "*: memory 3GiB, time 60% (changed by the host; at start: memory 1GiB, time 30%)\n",
-        "GPU_MEM_LIMIT=1GiB: what the container requested, and part of the above\n",
+        "GPU_MEM_LIMIT=1GiB: what was requested at the start, and part of the above\n",
         "holds 257 MiB (256 MiB for contexts), limit 1 GiB\n",
     ] {
         expect(why.stdout.contains(line), || format!("no `{line}` in: {why}"))?;
