@@ -33,9 +33,9 @@ impl LedgerView {
     /// The same without the numbers of processes that are another user's: a ledger may name any.
     pub(super) fn hide_other_users(&mut self) {
         let Some(name) = Name::of(&self.path) else { return };
-        let is_anothers = |it: Process| !it.uid().is_ok_and(|user| user == name.uid());
+        let is_foreign = |it: Process| !it.uid().is_ok_and(|user| user == name.uid());
         for row in self.devices.iter_mut().flat_map(|device| &mut device.processes) {
-            if row.here.is_some_and(is_anothers) {
+            if row.here.is_some_and(is_foreign) {
                 (row.here, row.command) = (None, None);
             }
         }
