@@ -123,19 +123,22 @@ fn inside() -> Result {
     sees(&mut before, 2048)?;
     sees(&mut least, 1024)?;
     limit(&first, &["--mem", "8Gi"])?.success()?;
-    for (actor, holds) in [(&mut before, 4096), (&mut least, 1024), (&mut inner("3Gi")?, 3072)] {
+    // Who asked for more than there was is limited to what there was.
+    for (actor, holds) in [(&mut before, 2048), (&mut least, 1024), (&mut inner("3Gi")?, 3072)] {
         sees(actor, holds)?;
     }
-    // Each level lowers what the one around it has left.
+    // Each level lowers what the one around it has left, also to what the run was started with.
     let command = Build::shipped()?.gpucap()?.display().to_string();
     for (middle, least, holds) in
-        [("1Gi", "1536Mi", 1024), ("3Gi", "64Gi", 3072), ("1Gi", "2Gi", 1024)]
+        [("1Gi", "1536Mi", 1024), ("3Gi", "64Gi", 3072), ("1Gi", "2Gi", 1024), ("4Gi", "2Gi", 2048)]
     {
         let words = ["run", "--mem", middle, "--", &command, "run", "--mem", least, "--", &actor];
         let run = gpucap(&words)?.env("GPUCAP_LEDGER", &ledger).env("GPU_MEM_LIMIT", "2GiB");
         let mut inner = run.start()?;
         inner.expect(&[("init", 0)])?;
+        limit(&first, &["--mem", "16Gi"])?.success()?;
         sees(&mut inner, holds)?;
+        limit(&first, &["--mem", "8Gi"])?.success()?;
     }
     Ok(())
 }
@@ -153,7 +156,13 @@ fn of_memory_alone() -> Result {
         actor.expect(&[("init", 0), ("context 0", 0)])?;
         says(&actor.end()?, &format!("{holds}\n"))?;
     }
-    Ok(())
+    // A share that a run inside it has set is the most that one inside that may have.
+    let command = Build::shipped()?.gpucap()?.display().to_string();
+    let inner = ["run", "--cores", "20", "--", &command, "run", "--core-priority", "low", "--"];
+    let words = [&["run", "--mem", "2Gi", "--", &*command][..], &inner, &[&*actor]].concat();
+    let mut actor = gpucap(&words)?.env("GPUCAP_LOG", "info").start()?;
+    actor.expect(&[("init", 0), ("context 0", 0)])?;
+    says(&actor.end()?, "core=low (to 20%)\n")
 }
 
 fn of_one_gpu() -> Result {

@@ -3,14 +3,17 @@
 //! A limit that is set already can only be lowered: for each variable the lower of both values holds. Where the two
 //! cannot be compared (25 % of a GPU, or 4 GiB?), the run is refused. Pure: no environment, no file.
 
+use crate::container::effective_limit::EffectiveLimit;
 use crate::error::{Error, Result};
 use gpucap_core::config::{
-    Config, CorePolicy, CorePriority, Excerpt, OptionRow, PerGpu, Profile, Selector, Slices, Value,
+    Config, CorePolicy, CorePriority, Excerpt, OptionRow, OwnLimits, PerGpu, Profile, Selector,
+    Slices, Value,
 };
 use gpucap_core::config::{
     GPU_CORE_MAX_PCT, GPU_CORE_PCT, GPU_CORE_POLICY, GPU_CORE_PRIORITY, GPU_MEM_LIMIT, GPU_PROFILE,
 };
-use gpucap_core::units::{Amount, Doubt, Share};
+use gpucap_core::limits::file::Key;
+use gpucap_core::units::{Amount, ComputeLimit, Doubt, Share};
 use gpucap_plan::Card;
 use std::fmt::{Display, Write};
 
@@ -138,7 +141,13 @@ impl LimitRequest {
             core: join(&GPU_CORE_PCT, &self.core, &asked.core, &mut notices)?,
             profile: join(&GPU_PROFILE, &self.profile, &asked.profile, &mut notices)?,
             core_policy: self.policy_lowered_by(asked, &mut notices),
-            core_max: join(&GPU_CORE_MAX_PCT, &self.core_max, &asked.core_max, &mut notices)?,
+            core_max: match &self.core_max {
+                Some(_) => join(&GPU_CORE_MAX_PCT, &self.core_max, &asked.core_max, &mut notices)?,
+                None => {
+                    let most = self.most_of_low(asked);
+                    join(&GPU_CORE_MAX_PCT, &most, &asked.core_max, &mut notices)?
+                }
+            },
             core_priority: lower(self.core_priority, asked.core_priority),
         };
         if request.core_policy == Some(CorePolicy::Burst)
@@ -151,24 +160,68 @@ impl LimitRequest {
         Ok(Joined { request, notices })
     }
 
-    /// The same without the amounts with which what it is in was started, where these are asked for too: a process can
-    /// only lower them, as they are at each moment, whatever its variables say. What was lowered since stays.
-    pub(crate) fn beyond_start(&self, start: &Self, asked: &Self) -> Self {
-        fn own<T: Clone + PartialEq>(
-            set: &Option<T>,
-            start: &Option<T>,
-            asked: &Option<T>,
+    /// What is set where it is asked for more: in place of each amount with which the run was started that this is in,
+    /// unless a run inside it has set that, the one that holds now.
+    pub(crate) fn as_of_now(
+        &self,
+        start: &Self,
+        now: &Self,
+        own: &OwnLimits,
+        asked: &Self,
+    ) -> Self {
+        fn amount<T: Clone + PartialEq>(
+            row: &OptionRow,
+            own: &OwnLimits,
+            [set, start, now, asked]: [&Option<T>; 4],
         ) -> Option<T> {
-            set.clone().filter(|_| asked.is_none() || set != start)
+            let is_inherited = set == start && !own.contains(row.name);
+            let changed = now.clone().filter(|_| is_inherited && asked.is_some());
+            changed.or_else(|| set.clone())
         }
+        let Self { memory, core, core_max, .. } = self;
         Self {
-            memory: own(&self.memory, &start.memory, &asked.memory),
-            core: own(&self.core, &start.core, &asked.core),
-            profile: own(&self.profile, &start.profile, &asked.profile),
-            core_max: own(&self.core_max, &start.core_max, &asked.core_max),
-            core_policy: asked.core_policy.map_or(self.core_policy, |_| self.policy()),
-            core_priority: self.core_priority,
+            memory: amount(
+                &GPU_MEM_LIMIT,
+                own,
+                [memory, &start.memory, &now.memory, &asked.memory],
+            ),
+            core: amount(&GPU_CORE_PCT, own, [core, &start.core, &now.core, &asked.core]),
+            core_max: amount(
+                &GPU_CORE_MAX_PCT,
+                own,
+                [core_max, &start.core_max, &now.core_max, &asked.core_max],
+            ),
+            ..self.clone()
         }
+    }
+
+    /// What holds of a run now, if that is the same for all GPUs.
+    pub(crate) fn of_effective(all: &[EffectiveLimit]) -> Self {
+        let [EffectiveLimit { gpu: Key::Every, now, .. }] = all else { return Self::default() };
+        let amount = now.memory.amounts().next().filter(|_| now.memory.amounts().count() == 1);
+        let most = now.core.filter(|core| core.borrows()).map(ComputeLimit::most);
+        Self {
+            memory: amount.map(PerGpu::Every),
+            core: now.core.and_then(ComputeLimit::guaranteed).map(PerGpu::Every),
+            core_max: most.map(PerGpu::Every),
+            ..Self::default()
+        }
+    }
+
+    /// The variables by which an amount or a word is asked for.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.variables().into_iter().map(|(name, _)| name)
+    }
+
+    /// The most that low priority may have where a share without lending is set.
+    fn most_of_low(&self, asked: &Self) -> Option<PerGpu<Share>> {
+        let becomes_low = asked.is_low() && !self.is_low();
+        let is_fixed = becomes_low && self.policy() == Some(CorePolicy::Fixed);
+        let of_profile = || match &self.profile {
+            Some(PerGpu::Every(profile)) => Some(PerGpu::Every(profile.core(Slices::default()))),
+            _ => None,
+        };
+        self.core.clone().or_else(of_profile).filter(|_| is_fixed)
     }
 
     /// The policy; where time is limited and none is set, that is `fixed`.

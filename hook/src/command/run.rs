@@ -5,8 +5,9 @@
 //! budget already: then that one stays, and can only be lowered.
 
 use crate::command::limit_request::{Joined, LendingOptions, LimitOptions, LimitRequest};
+use crate::container::effective_limit::EffectiveLimit;
 use crate::container::ledgers::{self, Name};
-use crate::container::run_file;
+use crate::container::run_file::{self, RunFile};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::node::elf::Loading;
@@ -16,7 +17,7 @@ use crate::node::proc::{self, Process};
 use crate::sys;
 use crate::terminal::output::notice;
 use clap::ValueHint;
-use gpucap_core::config::{Config, GPUCAP_LEDGER};
+use gpucap_core::config::{Config, GPUCAP_LEDGER, GPUCAP_OWN_LIMITS, OwnLimits};
 use gpucap_core::limits::{LimitsFile, file};
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -90,11 +91,7 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
         return Err(Error::NoSuchGpu { limit, cards: cards.len() });
     }
     let inherited = Inherited::here()?;
-    let set = match &inherited.start {
-        Some(start) => inherited.budget.beyond_start(start, &asked),
-        None => inherited.budget.clone(),
-    };
-    let Joined { request, notices } = set.lowered_by(&asked)?;
+    let Joined { request, notices } = inherited.as_of_now(&asked).lowered_by(&asked)?;
     let preload = preloaded()?;
     let file = found(program)?;
     asked.doubts().for_each(notice);
@@ -106,6 +103,10 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
     ledgers::sweep();
     let mut command = Command::new(&file);
     command.arg0(program).args(arguments).envs(request.variables()).env("LD_PRELOAD", preload);
+    if inherited.around.is_some() {
+        let own = inherited.own.clone().with(asked.names());
+        command.env(GPUCAP_OWN_LIMITS.name, own.to_string());
+    }
     let ledger = inherited.own_ledger()?;
     if let Some((ledger, _)) = &ledger {
         let start = gpucap_plan::of_run(&request.variables(), &cards);
@@ -130,8 +131,11 @@ struct Inherited {
     ledger: Option<PathBuf>,
     /// A hook has put limits into this container.
     by_hook: bool,
-    /// The variables with which the container or run was started that this is in, if it has a file of its limits.
-    start: Option<LimitRequest>,
+    /// The container or run that this is in, if it has a file of its limits: the variables with which it was started, and
+    /// what of them holds now.
+    around: Option<[LimitRequest; 2]>,
+    /// The variables that a run inside it has set.
+    own: OwnLimits,
 }
 
 impl Inherited {
@@ -140,10 +144,23 @@ impl Inherited {
         let config = Config::from_lookup(&lookup).map_err(Error::Inherited)?;
         let ledger: Option<PathBuf> = config.ledger.as_ref().map(|path| path.as_str().into());
         let by_hook = Path::new(file::PATH).exists();
-        let of_run = || run_file::copy(ledger.as_deref()?).ok().flatten();
-        let start = if by_hook { of_container() } else { of_run().map(|file| file.limits) };
-        let start = start.map(|file| LimitRequest::of(&file.asked));
-        Ok(Self { budget: LimitRequest::of(&config), ledger, by_hook, start })
+        let of_run = || {
+            let RunFile { limits, page } = run_file::copy(ledger.as_deref()?).ok()??;
+            let now = EffectiveLimit::all(&limits, Some(page.get()));
+            Some([LimitRequest::of(&limits.asked), LimitRequest::of_effective(&now)])
+        };
+        let of_file = |file: LimitsFile| [LimitRequest::of(&file.asked), LimitRequest::default()];
+        let around = if by_hook { of_container().map(of_file) } else { of_run() };
+        let own = config.own_limits.clone();
+        Ok(Self { budget: LimitRequest::of(&config), ledger, by_hook, around, own })
+    }
+
+    /// The limits that are set, as they hold now where they are asked for too.
+    fn as_of_now(&self, asked: &LimitRequest) -> LimitRequest {
+        match &self.around {
+            Some([start, now]) => self.budget.as_of_now(start, now, &self.own, asked),
+            None => self.budget.clone(),
+        }
     }
 
     /// Says that the budget is one that others spend too.
@@ -156,7 +173,7 @@ impl Inherited {
         } else if self.budget.limits() {
             let ledger = self.ledger.as_deref().map(|path| path.display().to_string());
             let ledger = ledger.unwrap_or_else(|| GPUCAP_LEDGER.default.to_owned());
-            let below = if self.start.is_some() { "; its limits can only be lowered" } else { "" };
+            let below = if self.around.is_some() { "; its limits can only be lowered" } else { "" };
             notice(format!("under a budget already, which stays shared (ledger: {ledger}){below}"));
         }
     }

@@ -48,9 +48,13 @@ impl Process {
         rest.split_ascii_whitespace().nth(1)?.parse().ok().map(Self)
     }
 
-    /// The user whose rights it has.
+    /// The user whose rights it has. (The file itself is root's if the process may not be dumped.)
     pub(crate) fn uid(self) -> io::Result<u32> {
-        Ok(fs::metadata(self.path("status"))?.uid())
+        let status = fs::read(self.path("status"))?;
+        let status = String::from_utf8_lossy(&status);
+        let users = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+        let effective = users.and_then(|users| users.split_whitespace().nth(1)?.parse().ok());
+        effective.ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 
     /// The inode of a namespace that it is in: `mnt`, `pid`.

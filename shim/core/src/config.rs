@@ -36,7 +36,7 @@ pub use excerpt::Excerpt;
 pub use per_gpu::{PerGpu, Selector};
 pub use policy::{CorePolicy, CorePriority, Wish};
 pub use profile::{Profile, Slices};
-pub use value::{ContextPrice, LedgerPath, LogLevel, Value, ValueError};
+pub use value::{ContextPrice, LedgerPath, LogLevel, OwnLimits, Value, ValueError};
 
 /// Where a variable comes from: its name to its bytes. The real one is `std::env::var_os`.
 pub type Lookup<'a> = &'a dyn Fn(&str) -> Option<Vec<u8>>;
@@ -149,6 +149,11 @@ options! {
     Ignored, default "a file in /dev/shm of this user and container",
     allowed "an absolute path",
     "File in which processes that share a budget keep their ledger";
+
+    GPUCAP_OWN_LIMITS => own_limits: OwnLimits = OwnLimits::default();
+    Read, default "none",
+    allowed "names of the variables above, as in GPU_MEM_LIMIT,GPU_CORE_PCT",
+    "Which of them a `gpucap run` inside a container or run has set: they hold whatever becomes of the limits around it";
 
     GPUCAP_CONTEXT_MEM => context_mem: Option<ContextPrice> = None;
     Ignored, default "256Mi; outside of containers what NVML says",

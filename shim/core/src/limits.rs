@@ -241,7 +241,8 @@ impl Limits {
     /// inherited from the container as it was.
     fn was_known(&self, source: Source<'_>) -> bool {
         let Some(file) = &self.file else { return false };
-        source.is_file() || source::variables(&file.asked).any(|asked| asked == source)
+        let is_asked = || source::variables(&file.asked).any(|asked| asked == source);
+        source.is_file() || !self.config.own_limits.contains(source.name()) && is_asked()
     }
 
     fn sources(&self) -> impl Iterator<Item = Source<'_>> {

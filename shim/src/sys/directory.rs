@@ -22,7 +22,11 @@ impl Directory {
     /// another user.
     pub(crate) fn open_own(path: &CStr) -> Result<Self, c_int> {
         // SAFETY: a C string. What fails here shows when it is opened.
-        unsafe { libc::mkdir(path.as_ptr(), 0o700) };
+        if unsafe { libc::mkdir(path.as_ptr(), 0o700) } == 0 {
+            // Whatever the umask.
+            // SAFETY: the same.
+            unsafe { libc::chmod(path.as_ptr(), 0o700) };
+        }
         let directory = Self::open(path)?;
         let owner = directory.0.status(libc::S_IFDIR)?.st_uid;
         if owner == uid() { Ok(directory) } else { Err(libc::EPERM) }

@@ -196,15 +196,26 @@ fn forged_name() -> Result {
     let name = ledger.replace("/gpucap-0-run-", &format!("/gpucap-{USER}-run-"));
     let (forged, _start) = name.rsplit_once('-').unwrap_or_default();
     let forged = PathBuf::from(format!("{forged}-99"));
-    fs::write(&forged, "")?;
-    let done = chown(&forged, Some(USER), None).map(|()| {
-        let pid = first.pid().to_string();
-        [format!("run-{pid}"), pid].map(|word| gpucap(&["limit", &word, "--mem", "3Gi"])?.output())
-    });
-    fs::remove_file(&forged)?;
-    let Ok(outputs) = done else { return Err(Stop::skip("a file of another user needs root")) };
-    for output in outputs {
-        output?.success()?;
+    let pid = first.pid().to_string();
+    // Empty; and with the ledger of the run itself in it.
+    for content in [Vec::new(), fs::read(&ledger)?] {
+        fs::write(&forged, content)?;
+        let done = chown(&forged, Some(USER), None).map(|()| {
+            let run = format!("run-{pid}");
+            let limits =
+                [&run, &pid].map(|word| gpucap(&["limit", word, "--mem", "3Gi"])?.output());
+            (limits, gpucap(&["status", &pid]).and_then(|run| run.output()))
+        });
+        fs::remove_file(&forged)?;
+        let Ok((limits, status)) = done else {
+            return Err(Stop::skip("a file of another user needs root"));
+        };
+        for output in limits {
+            output?.success()?;
+        }
+        let status = status?.success()?;
+        let is_shown = status.stdout.contains(&format!("user-{USER}"));
+        expect(!is_shown, || status.to_string())?;
     }
     sees(&mut first, 3072)
 }

@@ -102,11 +102,11 @@ fn sources(limits: &Limits, facts: &Facts) -> Vec<String> {
     }
     lines.extend(core_policy.map(|policy| {
         let is_known = asked.is_some_and(|asked| asked.core_policy == Some(policy));
-        of_policy(GPU_CORE_POLICY.name, &policy, is_known, file.is_some())
+        of_policy(GPU_CORE_POLICY.name, &policy, is_known, facts.has_file)
     }));
     lines.extend(core_priority.map(|priority| {
         let is_known = asked.is_some_and(|asked| asked.core_priority == Some(priority));
-        of_policy(GPU_CORE_PRIORITY.name, &priority, is_known, file.is_some())
+        of_policy(GPU_CORE_PRIORITY.name, &priority, is_known, facts.has_file)
     }));
     let amounts = memory.iter().flat_map(PerGpu::values).filter_map(|amount| amount.doubt());
     let in_file = effective.iter().filter_map(|effective| effective.now.memory.bytes?.doubt());

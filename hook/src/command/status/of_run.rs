@@ -30,14 +30,12 @@ impl LedgerView {
         Ok(())
     }
 
-    /// The same without the numbers of processes that are another user's: a ledger may name any.
+    /// The same without processes that are another user's: a ledger may name any.
     pub(super) fn hide_other_users(&mut self) {
         let Some(name) = Name::of(&self.path) else { return };
-        let is_foreign = |it: Process| !it.uid().is_ok_and(|user| user == name.uid());
-        for row in self.devices.iter_mut().flat_map(|device| &mut device.processes) {
-            if row.here.is_some_and(is_foreign) {
-                (row.here, row.command) = (None, None);
-            }
+        let is_own = |it: Process| it.uid().is_ok_and(|user| user == name.uid());
+        for device in &mut self.devices {
+            device.processes.retain(|row| row.here.is_none_or(is_own));
         }
     }
 

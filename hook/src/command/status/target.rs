@@ -9,6 +9,7 @@ use super::{MOST_ROWS, Machine, gather};
 use crate::container::ledgers::{BY_HOOK, Name};
 use crate::container::records::{self, Record};
 use crate::node::proc::Process;
+use crate::sys;
 use gpucap_plan::Node;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -38,7 +39,9 @@ impl Target {
         }
         // Any user can make an empty file of such a name.
         let unused = unused.into_iter().map(|path| LedgerView::new(path, vec![]));
-        ledgers.extend(unused.filter(|it| it.maker().is_some()));
+        let is_own = |it: &LedgerView| Name::of(&it.path).is_some_and(|it| it.uid() == sys::uid());
+        let is_typed = |it: &LedgerView| it.path.to_str() == Some(word);
+        ledgers.extend(unused.filter(|it| it.maker().is_some() || is_own(it) || is_typed(it)));
         Self::among(ledgers, word, &shares_mounts)
     }
 
@@ -59,6 +62,11 @@ impl Target {
         if found.is_empty() {
             let is_meant = |it: &LedgerView| it.is_called(word) || !processes(it).is_empty();
             found = others.into_iter().filter(is_meant).collect();
+        }
+        // Any user can make a ledger under the number of any process.
+        let first = |it: &LedgerView| it.container.is_some() || it.maker().is_some();
+        if found.len() > 1 && found.iter().filter(|it| first(it)).count() == 1 {
+            found.retain(first);
         }
         match <[LedgerView; 1]>::try_from(found) {
             Ok([ledger]) => {

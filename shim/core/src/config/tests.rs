@@ -298,6 +298,7 @@ fn an_example_in_the_table_is_accepted_by_the_parser() {
         ("GPU_PROFILE", vec!["1g.5gb", "2g.10gb", "3g.20gb", "4g.20gb", "7g.40gb", "1g", "7g"]),
         ("GPUCAP_LOG", vec!["off", "error", "warn", "info", "debug"]),
         ("GPUCAP_CONTEXT_MEM", vec!["0", "300Mi"]),
+        ("GPUCAP_OWN_LIMITS", vec!["GPU_MEM_LIMIT,GPU_CORE_PCT"]),
     ] {
         let row = OPTIONS.iter().find(|row| row.name == name).expect(name);
         for example in examples {

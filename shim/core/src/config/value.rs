@@ -34,6 +34,8 @@ pub enum ValueError {
     NotAPriority,
     /// Not one of the levels.
     NotALevel,
+    /// Not the name of a variable that limits something.
+    NotALimit,
     /// Not an absolute path.
     NotAPath,
     /// A percentage of this device is less than one byte.
@@ -55,6 +57,7 @@ impl fmt::Display for ValueError {
             Self::NotAPolicy => "not a policy",
             Self::NotAPriority => "not a priority",
             Self::NotALevel => "not a level",
+            Self::NotALimit => "not the name of a limit",
             Self::NotAPath => "not an absolute path",
             Self::LessThanAByte => "less than one byte of this GPU",
             Self::IndexUnknown => "names a GPU by index, and the index of this GPU is not known",
@@ -67,6 +70,48 @@ impl core::error::Error for ValueError {}
 impl From<UnitError> for ValueError {
     fn from(error: UnitError) -> Self {
         Self::Unit(error)
+    }
+}
+
+/// Names of variables that limit something, which a program has set for itself.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct OwnLimits(Vec<String>);
+
+impl OwnLimits {
+    /// Whether this variable is among them.
+    #[must_use]
+    pub fn contains(&self, variable: &str) -> bool {
+        self.0.iter().any(|own| own == variable)
+    }
+
+    /// The same with these.
+    #[must_use]
+    pub fn with(mut self, variables: impl IntoIterator<Item = &'static str>) -> Self {
+        self.0.extend(variables.into_iter().map(str::to_owned));
+        self.0.sort_unstable();
+        self.0.dedup();
+        self
+    }
+}
+
+impl fmt::Display for OwnLimits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.join(","))
+    }
+}
+
+impl Value for OwnLimits {
+    fn parse(text: &str) -> Result<Self, ValueError> {
+        let is_name = |name: &str| {
+            let mut signs = name.bytes();
+            name.starts_with("GPU_") && signs.all(|sign| sign == b'_' || sign.is_ascii_uppercase())
+        };
+        let names: Vec<String> = text.split(',').map(|name| name.trim().to_owned()).collect();
+        if names.iter().all(|name| is_name(name)) {
+            Ok(Self(names))
+        } else {
+            Err(ValueError::NotALimit)
+        }
     }
 }
 

@@ -43,7 +43,8 @@ impl Limits {
         let limit = bounds.into_iter().flatten().fold(given, ComputeLimit::lower);
         let is_own = new.policy != file.asked.core_policy;
         if !given.borrows() || is_own && new.policy == Some(CorePolicy::Fixed) {
-            return Some(unlent(limit, file.written_share(device)));
+            let share = given.guaranteed().or_else(|| file.written_share(device));
+            return Some(unlent(limit, share));
         }
         Some(limit)
     }

@@ -126,7 +126,12 @@ mod tests {
         let silent = LiveEntry::default();
         assert_eq!(holds(&more, &silent), (Some(2048), Some("30%".into())));
         assert_eq!(holds(&own, &silent), (Some(1024), Some("30%".into())));
+        // The same values, set inside the run.
+        let marked =
+            [inherited[0], inherited[1], ("GPUCAP_OWN_LIMITS", "GPU_MEM_LIMIT,GPU_CORE_PCT")];
+        assert_eq!(holds(&marked, &page), (Some(2048), Some("30%".into())));
         let low = [("GPU_CORE_PRIORITY", "low"), ("GPU_CORE_PCT", "30%")];
+        assert_eq!(holds(&low, &page).1.as_deref(), Some("low (to 60%)"));
         assert_eq!(holds(&low, &silent).1.as_deref(), Some("low (to 30%)"));
         page.set_core(Share::from_percent(10));
         let bursts = [("GPU_CORE_PCT", "30%"), ("GPU_CORE_POLICY", "burst")];
