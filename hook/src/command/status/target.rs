@@ -63,10 +63,11 @@ impl Target {
             let is_meant = |it: &LedgerView| it.is_called(word) || !processes(it).is_empty();
             found = others.into_iter().filter(is_meant).collect();
         }
-        // Any user can make a ledger under the number of any process.
-        let first = |it: &LedgerView| it.container.is_some() || it.maker().is_some();
-        if found.len() > 1 && found.iter().filter(|it| first(it)).count() == 1 {
-            found.retain(first);
+        // Any user can make a ledger under the number of any process: of runs, the one whose first process that is.
+        let is_made = |it: &LedgerView| it.maker().is_some();
+        let are_runs = found.iter().all(|it| it.container.is_none());
+        if are_runs && found.iter().filter(|it| is_made(it)).count() == 1 {
+            found.retain(is_made);
         }
         match <[LedgerView; 1]>::try_from(found) {
             Ok([ledger]) => {
