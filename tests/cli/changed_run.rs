@@ -232,6 +232,18 @@ fn lent() -> Result {
     ] {
         says(&limit(&first, words)?.success()?, core)?;
     }
+    // A priority that a process merely inherits is taken back from it, too.
+    let (low, of_low) = begin(&["--core-priority", "low"])?;
+    limit(&low, &["--core-priority", "normal", "--cores", "50"])?.success()?;
+    for (own, holds) in
+        [("", "core=50% (to 100%)\n"), ("GPU_CORE_PRIORITY", "core=low (to 100%)\n")]
+    {
+        let run = of_run(World::bare(Driver::Stub).actor()?, &of_low)?;
+        let run = run.env("GPU_CORE_PRIORITY", "low").env("GPUCAP_LOG", "info");
+        let mut actor = run.env("GPUCAP_OWN_LIMITS", own).start()?;
+        actor.expect(&[("init", 0), ("context 0", 0)])?;
+        says(&actor.end()?, holds)?;
+    }
     limit(&first, &["--cores", "20", "--core-max", "50"])?.success()?;
     let time = status(&ledger)?["time"].clone();
     let holds = (&time["core_percent"], &time["core_max_percent"]);

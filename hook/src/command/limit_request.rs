@@ -141,12 +141,9 @@ impl LimitRequest {
             core: join(&GPU_CORE_PCT, &self.core, &asked.core, &mut notices)?,
             profile: join(&GPU_PROFILE, &self.profile, &asked.profile, &mut notices)?,
             core_policy: self.policy_lowered_by(asked, &mut notices),
-            core_max: match &self.core_max {
-                Some(_) => join(&GPU_CORE_MAX_PCT, &self.core_max, &asked.core_max, &mut notices)?,
-                None => {
-                    let most = self.most_of_low(asked);
-                    join(&GPU_CORE_MAX_PCT, &most, &asked.core_max, &mut notices)?
-                }
+            core_max: {
+                let set = self.most_of_low(asked).or_else(|| self.core_max.clone());
+                join(&GPU_CORE_MAX_PCT, &set, &asked.core_max, &mut notices)?
             },
             core_priority: lower(self.core_priority, asked.core_priority),
         };
@@ -217,11 +214,22 @@ impl LimitRequest {
     fn most_of_low(&self, asked: &Self) -> Option<PerGpu<Share>> {
         let becomes_low = asked.is_low() && !self.is_low();
         let is_fixed = becomes_low && self.policy() == Some(CorePolicy::Fixed);
-        let of_profile = || match &self.profile {
-            Some(PerGpu::Every(profile)) => Some(PerGpu::Every(profile.core(Slices::default()))),
-            _ => None,
-        };
-        self.core.clone().or_else(of_profile).filter(|_| is_fixed)
+        let of_profile = self.profile.as_ref().map(|list| match list {
+            PerGpu::Every(profile) => PerGpu::Every(profile.core(Slices::default())),
+            PerGpu::Listed(entries) => {
+                let share =
+                    |(gpu, profile): &(Selector, Profile)| (*gpu, profile.core(Slices::default()));
+                PerGpu::Listed(entries.iter().map(share).collect())
+            }
+        });
+        let shares = [&self.core, &of_profile, &self.core_max].into_iter().flatten().cloned();
+        let lowest = shares.reduce(|one, two| match (&one, &two) {
+            (PerGpu::Every(a), PerGpu::Every(b)) => PerGpu::Every(*a.min(b)),
+            // Which is the lower one for each GPU is not said in one value: one that is for all GPUs.
+            (PerGpu::Listed(_), PerGpu::Every(_)) => two,
+            _ => one,
+        });
+        lowest.filter(|_| is_fixed)
     }
 
     /// The policy; where time is limited and none is set, that is `fixed`.

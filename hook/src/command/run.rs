@@ -14,14 +14,15 @@ use crate::node::elf::Loading;
 use crate::node::inputs;
 use crate::node::preload;
 use crate::node::proc::{self, Process};
-use crate::sys;
+use crate::sys::{self, Map};
 use crate::terminal::output::notice;
 use clap::ValueHint;
 use gpucap_core::config::{Config, GPUCAP_LEDGER, GPUCAP_OWN_LIMITS, OwnLimits};
+use gpucap_core::limits::live::{LivePage, PATH};
 use gpucap_core::limits::{LimitsFile, file};
 use std::env;
 use std::ffi::{OsStr, OsString};
-use std::fs;
+use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -113,7 +114,7 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
         if let Err(why) = run_file::make(ledger, start.as_ref()) {
             notice(format!("`gpucap limit` cannot change this run: {why}"));
         }
-        command.env(GPUCAP_LEDGER.name, ledger);
+        command.env(GPUCAP_LEDGER.name, ledger).env_remove(GPUCAP_OWN_LIMITS.name);
     }
     let why = command.exec();
     if let Some((ledger, true)) = ledger {
@@ -149,7 +150,12 @@ impl Inherited {
             let now = EffectiveLimit::all(&limits, Some(page.get()));
             Some([LimitRequest::of(&limits.asked), LimitRequest::of_effective(&now)])
         };
-        let of_file = |file: LimitsFile| [LimitRequest::of(&file.asked), LimitRequest::default()];
+        let of_file = |file: LimitsFile| {
+            let page = File::open(PATH).and_then(|file| Map::<LivePage>::copy(&file)).ok();
+            let page = page.as_ref().map(Map::get).filter(|page| page.is_known());
+            let now = EffectiveLimit::all(&file, page);
+            [LimitRequest::of(&file.asked), LimitRequest::of_effective(&now)]
+        };
         let around = if by_hook { of_container().map(of_file) } else { of_run() };
         let own = config.own_limits.clone();
         Ok(Self { budget: LimitRequest::of(&config), ledger, by_hook, around, own })

@@ -1,6 +1,7 @@
 //! The file of a run: whose it is, where it cannot be made, what a damaged one does, and when it goes.
 
 use super::{begin, file_of, limit, of_run, sees};
+use crate::look::ledger_of;
 use crate::{ended, expect, gpucap, says};
 use gpucap_tests::{Build, Driver, Output, Program, Result, Stop, World, trial};
 use libtest_mimic::Trial;
@@ -32,6 +33,8 @@ const USER: u32 = 12_345;
 fn laid_out() -> Result {
     let name = |user: u32| format!("/dev/shm/gpucap-{user}-runs");
     let victim = USER + 1;
+    let (other, raised) = begin(&["--mem", "2Gi"])?;
+    limit(&other, &["--mem", "64Gi"])?.success()?;
     let _ = fs::remove_dir_all(name(victim));
     fs::create_dir(name(victim))?;
     if chown(name(victim), Some(USER), None).is_err() {
@@ -49,10 +52,18 @@ fn laid_out() -> Result {
         fs::set_permissions(&card, fs::Permissions::from_mode(0o777))?;
         let run = run.env("STUB_GPU_DIR", &card);
         let mut actor = run.start()?;
+        // It has become the program when it answers: then the file is laid for it, as a hard link could be.
+        actor.expect(&[("nothing", 9999)])?;
+        let ledger = ledger_of(&actor)?;
+        let file =
+            PathBuf::from(name(victim)).join(PathBuf::from(ledger).file_name().unwrap_or_default());
+        fs::copy(file_of(&raised), &file)?;
+        chown(&file, Some(victim), None)?;
         actor.expect(&[("init", 0), ("context 0", 0)])?;
         Ok((actor.call("total d 0")?.value, actor.end()?))
     };
     let found = [0o700, 0o755, 0o777].map(with);
+    drop(other);
     fs::remove_dir_all(name(victim))?;
     for found in found {
         let (total, end) = found?;

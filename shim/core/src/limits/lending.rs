@@ -8,7 +8,7 @@
 use super::Limits;
 use super::ask::Ask;
 use super::device::DeviceFacts;
-use crate::config::{Config, CorePolicy, Wish};
+use crate::config::{Config, CorePolicy, GPU_CORE_POLICY, GPU_CORE_PRIORITY, Wish};
 use crate::units::{ComputeLimit, Share};
 
 impl Limits {
@@ -31,6 +31,10 @@ impl Limits {
         let counts = given.borrows() || self.is_run;
         let policies = if counts { &self.config } else { &Config::default() };
         let (known, new) = (wish(inherited, &Config::default()), wish(own, policies));
+        let is_named = |variable: &str| self.config.own_limits.contains(variable);
+        // One that the node knew of may have been taken back since.
+        let is_own_priority = new.is_low()
+            && (new.priority != file.asked.core_priority || is_named(GPU_CORE_PRIORITY.name));
         let guarantee = |share| ComputeLimit::burst(share, Share::FULL);
         let share = if new.bursts() { guarantee } else { ComputeLimit::fixed };
         let bounds = [
@@ -38,10 +42,10 @@ impl Limits {
             known.most.map(ComputeLimit::fixed),
             new.share.map(share),
             new.most.map(ComputeLimit::fixed),
-            new.is_low().then_some(ComputeLimit::low_priority(Share::FULL)),
+            is_own_priority.then_some(ComputeLimit::low_priority(Share::FULL)),
         ];
         let limit = bounds.into_iter().flatten().fold(given, ComputeLimit::lower);
-        let is_own = new.policy != file.asked.core_policy;
+        let is_own = new.policy != file.asked.core_policy || is_named(GPU_CORE_POLICY.name);
         if !given.borrows() || is_own && new.policy == Some(CorePolicy::Fixed) {
             let share = given.guaranteed().or_else(|| file.written_share(device));
             return Some(unlent(limit, share));

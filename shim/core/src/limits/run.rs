@@ -133,6 +133,9 @@ mod tests {
         let low = [("GPU_CORE_PRIORITY", "low"), ("GPU_CORE_PCT", "30%")];
         assert_eq!(holds(&low, &page).1.as_deref(), Some("low (to 60%)"));
         assert_eq!(holds(&low, &silent).1.as_deref(), Some("low (to 30%)"));
+        // Of one that was started with low priority, and is not any more.
+        let own_low = [low[0], low[1], ("GPUCAP_OWN_LIMITS", "GPU_CORE_PRIORITY")];
+        assert_eq!(holds(&own_low, &page).1.as_deref(), Some("low (to 60%)"));
         page.set_core(Share::from_percent(10));
         let bursts = [("GPU_CORE_PCT", "30%"), ("GPU_CORE_POLICY", "burst")];
         assert_eq!(holds(&bursts, &page).1.as_deref(), Some("10%"), "a policy of its own");
