@@ -79,22 +79,28 @@ fn sources(limits: &Limits, facts: &Facts) -> Vec<String> {
     let Config { memory, core, profile, core_max, core_policy, core_priority, .. } =
         limits.config();
     let file = limits.file();
+    // What a run inside has set is no part of what it was started with, even if it is the same.
+    let own = |variable: &str| limits.config().own_limits.contains(variable);
     let asked = file.map(|file| &file.asked);
     let mut lines: Vec<String> = file.into_iter().flat_map(|file| of_file(file, facts)).collect();
     lines.extend(memory.as_ref().map(|list| {
-        let earlier = asked.and_then(|asked| asked.memory.as_ref());
+        let earlier =
+            asked.and_then(|asked| asked.memory.as_ref()).filter(|_| !own(GPU_MEM_LIMIT.name));
         of_variable(GPU_MEM_LIMIT.name, list, earlier, "memory")
     }));
     lines.extend(core.as_ref().map(|list| {
-        let earlier = asked.and_then(|asked| asked.core.as_ref());
+        let earlier =
+            asked.and_then(|asked| asked.core.as_ref()).filter(|_| !own(GPU_CORE_PCT.name));
         of_variable(GPU_CORE_PCT.name, list, earlier, "time")
     }));
     lines.extend(profile.as_ref().map(|list| {
-        let earlier = asked.and_then(|asked| asked.profile.as_ref());
+        let earlier =
+            asked.and_then(|asked| asked.profile.as_ref()).filter(|_| !own(GPU_PROFILE.name));
         of_variable(GPU_PROFILE.name, list, earlier, "memory and time")
     }));
     lines.extend(core_max.as_ref().map(|list| {
-        let earlier = asked.and_then(|asked| asked.core_max.as_ref());
+        let earlier =
+            asked.and_then(|asked| asked.core_max.as_ref()).filter(|_| !own(GPU_CORE_MAX_PCT.name));
         of_variable(GPU_CORE_MAX_PCT.name, list, earlier, "at most this of the time")
     }));
     if lines.len() > 1 {
