@@ -136,15 +136,13 @@ impl LimitRequest {
     /// If two values cannot be compared.
     pub(crate) fn lowered_by(&self, asked: &Self) -> Result<Joined> {
         let mut notices = Vec::new();
+        let most = self.most_of_low(asked).or_else(|| self.core_max.clone());
         let request = Self {
             memory: join(&GPU_MEM_LIMIT, &self.memory, &asked.memory, &mut notices)?,
             core: join(&GPU_CORE_PCT, &self.core, &asked.core, &mut notices)?,
             profile: join(&GPU_PROFILE, &self.profile, &asked.profile, &mut notices)?,
             core_policy: self.policy_lowered_by(asked, &mut notices),
-            core_max: {
-                let set = self.most_of_low(asked).or_else(|| self.core_max.clone());
-                join(&GPU_CORE_MAX_PCT, &set, &asked.core_max, &mut notices)?
-            },
+            core_max: join(&GPU_CORE_MAX_PCT, &most, &asked.core_max, &mut notices)?,
             core_priority: lower(self.core_priority, asked.core_priority),
         };
         if request.core_policy == Some(CorePolicy::Burst)
@@ -203,11 +201,6 @@ impl LimitRequest {
             core_max: most.map(PerGpu::Every),
             ..Self::default()
         }
-    }
-
-    /// The variables by which an amount or a word is asked for.
-    pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
-        self.variables().into_iter().map(|(name, _)| name)
     }
 
     /// The most that low priority may have where a share without lending is set.

@@ -105,7 +105,7 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
     let mut command = Command::new(&file);
     command.arg0(program).args(arguments).envs(request.variables()).env("LD_PRELOAD", preload);
     if inherited.around.is_some() {
-        let own = inherited.own.clone().with(asked.names());
+        let own = inherited.own.clone().with(asked.variables().into_iter().map(|(name, _)| name));
         command.env(GPUCAP_OWN_LIMITS.name, own.to_string());
     }
     let ledger = inherited.own_ledger()?;
