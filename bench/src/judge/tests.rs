@@ -44,6 +44,24 @@ fn an_event_is_reached_at_once_or_in_a_turn_of_its_process() {
     assert_eq!(reached(&Setup { switch_ns: MS / 2, ..in_turn }), Some(2 * MS + MS / 2));
 }
 
+/// Two kernels of 0.1 ms with an event between them, beside another process: both run in one turn.
+#[test]
+fn an_event_ends_no_turn() {
+    for events_at_once in [false, true] {
+        let setup = Setup { events_at_once, ..Setup::default() };
+        let mut card = Card::new(&setup);
+        let [other, own] =
+            [0, 1].map(|_| card.add_process()).map(|process| card.add_stream(process));
+        let event = card.event();
+        let kernel = What::Kernel { ns: MS / 10, width: 1000 };
+        [kernel, What::Event(event), kernel].map(|what| card.push(own, 0, what));
+        card.push(other, 0, What::Kernel { ns: 10 * MS, width: 1000 });
+        until(&mut card, MS);
+        assert_eq!(card.reached(event), Some(MS / 10));
+        assert_eq!(card.work(1), MS / 5, "events at once: {events_at_once}");
+    }
+}
+
 /// Returns what two processes without a limit do together, each in turns of a millisecond, in percent of the card.
 fn together(switch_ns: u64) -> f64 {
     let job = Job::of(MS);

@@ -4,8 +4,11 @@
 //! host's call. A timing event is reached as soon as its stream comes to it, at once or in a turn of its process
 //! ([`Setup::events_at_once`]), so one recorded on an empty stream is reached before the kernel behind it arrives.
 //! Kernels of one process run side by side as far as they fit. The card switches between processes after every slice,
-//! and at once when the owner has nothing to run; a switch takes [`Setup::switch_ns`], in which nothing runs. Copies
-//! have an engine of their own. A collective keeps its place and spins until its peers on the other cards have begun,
+//! and at once when the owner has nothing to run: no work, and no event before it. That is what the manuals of the
+//! hardware say: work of a context is taken from its queues while it has its time slice, which ends when it expires, or
+//! when the queues are empty or wait for a semaphore; a time stamp ends none (`NV_UDMA_SEM_EXECUTE` in
+//! `manuals/ampere/ga100/dev_pbdma.ref.txt`, "TSG" in `dev_ram.ref.txt`, <https://github.com/NVIDIA/open-gpu-doc>). A switch
+//! takes [`Setup::switch_ns`], in which nothing runs. Copies have an engine of their own. A collective keeps its place and spins until its peers on the other cards have begun,
 //! then runs for its own time: the [world](super::World) knows the peers; it reads what [has begun](Card::begun) and
 //! reports when all [have met](Card::met). The busy time kept here is the reference that the meter is judged by.
 

@@ -84,7 +84,12 @@ impl Card {
             stream.state = match front.what {
                 What::Event(event) if self.events_at_once => {
                     self.reached[event] = Some(now);
-                    State::Until(now + self.event_ns)
+                    // It ends no turn: what is behind it is in the queue.
+                    if stream.process == self.owner {
+                        State::Running(self.event_ns)
+                    } else {
+                        State::Until(now + self.event_ns)
+                    }
                 }
                 What::Hold if stream.releases == 0 => State::Held,
                 What::Hold => {
