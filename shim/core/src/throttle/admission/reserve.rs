@@ -232,6 +232,8 @@ impl Admission<'_> {
             let borrowed_ns = scaled(due.ns, beyond, part.parts().into());
             self.borrowed_ns = self.borrowed_ns.saturating_add(borrowed_ns);
         }
-        self.shares.settle(reserved_ns, lent, due, now);
+        // What is borrowed is not saved up: owners wait for it.
+        let since = if self.limit.borrows() { now } else { due.since };
+        self.shares.settle(reserved_ns, lent, Due { since, ..due }, now);
     }
 }

@@ -76,6 +76,8 @@ struct AddedTime {
 /// What finished work is charged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Due {
+    /// When the work began.
+    pub(crate) since: u64,
     /// By the process's own measurements, whatever its siblings were charged.
     pub(crate) own_ns: u64,
     /// As far as the container was not charged for the same time.
@@ -216,7 +218,8 @@ impl Settlement {
         let new_ns = grow(&mut self.covered_ns, busy_ns.saturating_add(self.certain_new_ns));
         let due = account.charge(alone_ns, new_ns);
         self.due_ns = self.due_ns.saturating_add(due);
-        Due { own_ns: alone_ns, ns: due }
+        let since = known.map_or(now, |(start, _)| start.min(now));
+        Due { since, own_ns: alone_ns, ns: due }
     }
 
     /// Adds the time in which the device certainly worked for this process. The turns of processes without a report are

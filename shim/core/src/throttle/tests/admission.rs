@@ -31,7 +31,7 @@ fn what_a_sibling_was_charged_does_not_lift_a_smaller_share() {
     [&mut sibling, &mut process].into_iter().for_each(|shares| shares.follow(NOW));
     let full = sibling.balance(NOW);
     process.charge(MS, NOW);
-    process.settle(MS, None, Due { own_ns: 100 * MS, ns: 0 }, NOW);
+    process.settle(MS, None, Due { since: NOW, own_ns: 100 * MS, ns: 0 }, NOW);
     assert_eq!(sibling.balance(NOW), full, "the container pays for the time once");
     // A full bucket of 5 % holds two times 1 ms.
     assert_eq!(process.balance(NOW), -98_000_000);
@@ -100,7 +100,7 @@ fn a_launch_of_unknown_length_is_paid_for_by_who_works_when_it_ends() {
             // It pauses again.
             admission.lend(Some(Share::FULL), NOW);
         }
-        let due = Due { own_ns: due_ns, ns: due_ns };
+        let due = Due { since: NOW, own_ns: due_ns, ns: due_ns };
         admission.settle_launch(permit.reserved, due, NOW);
         Bucket::new(&word, Share::FULL).holds_at(0, NOW) - NOW
     };
@@ -243,7 +243,7 @@ proptest! {
                 }),
                 1 => reserved.into_iter().for_each(|reserved| {
                     admission.forget_launch(reserved, NOW, NOW);
-                    admission.settle_launch(reserved, Due { own_ns: ns, ns }, NOW);
+                    admission.settle_launch(reserved, Due { since: NOW, own_ns: ns, ns }, NOW);
                     due_ns += i64::try_from(ns).unwrap();
                 }),
                 _ => {
