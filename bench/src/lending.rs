@@ -55,19 +55,21 @@ mod tests {
         }
     }
 
-    /// Of kernels of 10 us in two containers, one is fixed at 30 %.
+    /// Of kernels of 10 us in two containers, one is fixed at 30 %; whenever events are reached.
     #[test]
     fn what_is_not_lent_is_not_used() {
-        let shares = |limits: [ComputeLimit; 2]| {
-            let sides = limits.map(|limit| side(SHORT, limit));
-            let cells = side_by_side(&sides, &[], 2, &Setup::default());
-            cells.iter().map(|cell| cell.share).collect()
-        };
-        let beside: Vec<f64> = shares([fixed(30), burst(30)]);
-        assert!(matches!(beside[..], [29.0..31.0, 68.0..71.0]), "{beside:?}");
-        let bounded = ComputeLimit::burst(percent(30), percent(50));
-        let beside: Vec<f64> = shares([fixed(30), bounded]);
-        assert!(matches!(beside[..], [29.0..31.0, 48.0..51.0]), "{beside:?}");
+        for events_at_once in [false, true] {
+            let setup = Setup { events_at_once, ..Setup::default() };
+            let shares = |limits: [ComputeLimit; 2]| {
+                let sides = limits.map(|limit| side(SHORT, limit));
+                side_by_side(&sides, &[], 2, &setup).iter().map(|cell| cell.share).collect()
+            };
+            let beside: Vec<f64> = shares([fixed(30), burst(30)]);
+            assert!(matches!(beside[..], [29.0..31.0, 68.0..71.0]), "{setup:?}: {beside:?}");
+            let bounded = ComputeLimit::burst(percent(30), percent(50));
+            let beside: Vec<f64> = shares([fixed(30), bounded]);
+            assert!(matches!(beside[..], [29.0..31.0, 48.0..51.0]), "{setup:?}: {beside:?}");
+        }
     }
 
     /// `W1 10 us kernels` would take the turns that `W8 10 us, sync` waits for.

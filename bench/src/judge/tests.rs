@@ -54,7 +54,7 @@ fn an_event_ends_no_turn() {
             [0, 1].map(|_| card.add_process()).map(|process| card.add_stream(process));
         let event = card.event();
         let kernel = What::Kernel { ns: MS / 10, width: 1000 };
-        [kernel, What::Event(event), kernel].map(|what| card.push(own, 0, what));
+        [kernel, What::Event(event), kernel].into_iter().for_each(|what| card.push(own, 0, what));
         card.push(other, 0, What::Kernel { ns: 10 * MS, width: 1000 });
         until(&mut card, MS);
         assert_eq!(card.reached(event), Some(MS / 10));
