@@ -115,7 +115,7 @@ pub(crate) struct Sample {
     /// The next launch may take any time, so each one is measured.
     pub(crate) is_collective: bool,
     /// Turns of other processes may be contained in it: far from the mean, it says nothing about the next one. Without
-    /// this, `W2 40 ms kernels`, low, leave `W1 10 us kernels`, 30, 29 % of the device.
+    /// this, `groups: W2 40 ms kernels, low, beside W1 10 us kernels`, 30, misses its bound (`lending`).
     pub(crate) explained: bool,
 }
 

@@ -41,7 +41,7 @@ fn what_is_out_when_its_context_ends_is_charged_until_then() {
     assert_eq!(bench.balance(), (10 + 75 - 300) * 1_000_000);
 }
 
-/// Kernels of 100 ms, each of a new function: the bucket is full when one ends, but what flowed in meanwhile is not lost.
+/// Kernels of 100 ms, each of a new function: the bucket is full when one ends, but what flowed in while it ran is not lost.
 /// They would get 36 % of the device if it were.
 #[test]
 fn long_launches_of_unknown_functions_get_the_share() {
