@@ -76,7 +76,7 @@ struct AddedTime {
 /// What finished work is charged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Due {
-    /// When the work began.
+    /// The work began no later than this.
     pub(crate) since: u64,
     /// By the process's own measurements, whatever its siblings were charged.
     pub(crate) own_ns: u64,
@@ -218,8 +218,15 @@ impl Settlement {
         let new_ns = grow(&mut self.covered_ns, busy_ns.saturating_add(self.certain_new_ns));
         let due = account.charge(alone_ns, new_ns);
         self.due_ns = self.due_ns.saturating_add(due);
-        let since = known.map_or(now, |(start, _)| start.min(now));
-        Due { since, own_ns: alone_ns, ns: due }
+        let since = match done.span {
+            Span::Operation(start, _) => start,
+            // The stream may have been idle for a part of the span: the work began no later than this.
+            Span::Batch(_, end) | Span::From(_, end) | Span::Until(_, end) => {
+                end.saturating_sub(alone_ns)
+            }
+            Span::Unknown => now.saturating_sub(alone_ns),
+        };
+        Due { since: since.min(now), own_ns: alone_ns, ns: due }
     }
 
     /// Adds the time in which the device certainly worked for this process. The turns of processes without a report are

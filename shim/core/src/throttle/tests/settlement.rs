@@ -50,6 +50,23 @@ fn work_side_by_side_is_charged_once() {
     assert_eq!(due(&mut process, Span::Operation(50, 150), 100), 50);
 }
 
+/// If what flowed in during an idle part of a span counted against the work, a long launch at its end would be free.
+#[test]
+fn what_flowed_in_before_the_work_began_does_not_count_against_it() {
+    let since = |span| {
+        let words = <[Word; WORDS]>::default();
+        let certain = Some(Certain { from: 9_900, until: 10_000, part: Part::Turns });
+        let done = Done { span, work_ns: 20, certain };
+        let account = TimeAccount::new(words.each_ref());
+        Settlement::default().settle(done, &Turns::new(0), account, 11_000).since
+    };
+    assert_eq!(since(Span::Operation(9_000, 10_000)), 9_000);
+    for span in [Span::Batch(0, 10_000), Span::From(0, 10_000), Span::Until(0, 10_000)] {
+        assert_eq!(since(span), 9_900, "{span:?}");
+    }
+    assert_eq!(since(Span::Unknown), 10_900);
+}
+
 /// Charging the smaller sum each time would charge 20.
 #[test]
 fn sums_are_compared_not_pieces() {
