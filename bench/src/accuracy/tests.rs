@@ -38,8 +38,8 @@ fn short_kernels_on_an_empty_stream_need_the_gap_rule() {
 }
 
 #[test]
-fn a_deep_queue_of_long_kernels_needs_what_launches_taught() {
-    needs(Ablation::Learning, "W2 40 ms kernels", 30);
+fn short_kernels_need_what_launches_taught() {
+    needs(Ablation::Learning, "W1 10 us kernels", 30);
 }
 
 #[test]
