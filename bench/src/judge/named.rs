@@ -1,5 +1,7 @@
 //! Cells that once showed a defect, by name: programs of attackers and users.
 
+mod never_seen;
+
 use super::job::{End, Job, Length, Names};
 use super::scene::{Container, Extra, Member, Scene};
 use crate::simulator::{Page, Says};
@@ -17,7 +19,8 @@ pub fn all() -> Vec<Scene> {
         mixed_shares,
         held_streams,
         contexts_that_end,
-        never_seen,
+        never_seen::alone,
+        never_seen::beside,
         by_data,
         by_data_waited_for,
         by_data_beside_unreported,
@@ -139,22 +142,6 @@ fn contexts_that_end(all: &mut Vec<Scene>) {
             all.push(Scene { seconds: 40, is_honest: false, ..scene(name, containers) });
         }
     }
-}
-
-/// Long kernels of functions that were never seen, not waited for.
-fn never_seen(all: &mut Vec<Scene>) {
-    for ns in [1_500 * MS, 2_500 * MS, 5_000 * MS] {
-        for percent in [10, 50] {
-            let job = Job { names: Names::Fresh, ..Job::of(ns) };
-            let name = format!("T2 functions never seen, {}, {percent}", length(ns));
-            let containers = vec![Container::one(percent, job)];
-            all.push(Scene { seconds: 300, is_honest: false, ..scene(name, containers) });
-        }
-    }
-    let job = Job { names: Names::Fresh, ..Job::of(1_500 * MS) };
-    let name = "T2 8 processes with functions never seen, 1500 ms, 10".into();
-    let containers = vec![Container::of(10, vec![job; 8])];
-    all.push(Scene { seconds: 300, is_honest: false, ..scene(name, containers) });
 }
 
 /// How long a launch takes depends on its data.

@@ -1,7 +1,7 @@
 //! Each switch of the card has its effect, the bounds detect violations, and random cells repeat themselves.
 
 use super::Switches;
-use super::job::{End, Job};
+use super::job::{End, Job, Names};
 use super::named;
 use super::scene::{Container, Extra, Found, Member, Scene};
 use super::search::Chance;
@@ -134,6 +134,18 @@ fn long_and_short_launches_of_siblings_are_charged_once() {
     let got = ["1 of around 3 ms", "4 of 1 in 20 100 ms"]
         .map(|kind| got(&format!("T11 {kind} and one with 10 us each 200 us, 30")));
     assert!(got[0] < 32.0 && got[1] > 22.7, "{got:?}");
+}
+
+/// Others leave it hardly a turn, and then stop. If what flowed in while it waited for its turns counted against its work,
+/// its first launches would be free: it would get 50 in its richest ten seconds.
+#[test]
+fn waiting_for_turns_saves_nothing_up() {
+    let own = Job { from_ns: 5_000 * MS, names: Names::Fresh, ..Job::waited_for(750 * MS) };
+    let peer = Job { until_ns: 14_000 * MS, ..Job::of(MS) };
+    let mut containers = vec![Container::one(90, peer); 25];
+    containers[0] = Container::one(10, own);
+    let found = Scene { seconds: 30, ..scene(containers) }.run(&Setup::default());
+    assert!(found[0].over <= 0.0, "{:?}", found[0]);
 }
 
 #[test]

@@ -218,14 +218,15 @@ impl Settlement {
         let new_ns = grow(&mut self.covered_ns, busy_ns.saturating_add(self.certain_new_ns));
         let due = account.charge(alone_ns, new_ns);
         self.due_ns = self.due_ns.saturating_add(due);
-        let since = match done.span {
-            Span::Operation(start, _) => start,
-            // The stream may have been idle for a part of the span: the work began no later than this.
-            Span::Batch(_, end) | Span::From(_, end) | Span::Until(_, end) => {
-                end.saturating_sub(alone_ns)
-            }
-            Span::Unknown => now.saturating_sub(alone_ns),
+        // It may have waited for turns of others, and the stream may have been idle for a part of the span.
+        let end = match done.span {
+            Span::Operation(_, end)
+            | Span::Batch(_, end)
+            | Span::From(_, end)
+            | Span::Until(_, end) => end,
+            Span::Unknown => now,
         };
+        let since = end.saturating_sub(alone_ns);
         Due { since: since.min(now), own_ns: alone_ns, ns: due }
     }
 
