@@ -76,7 +76,7 @@ struct AddedTime {
 /// What finished work is charged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Due {
-    /// The work began no later than this.
+    /// What has flowed in since then counts against it.
     pub(crate) since: u64,
     /// By the process's own measurements, whatever its siblings were charged.
     pub(crate) own_ns: u64,
@@ -218,15 +218,17 @@ impl Settlement {
         let new_ns = grow(&mut self.covered_ns, busy_ns.saturating_add(self.certain_new_ns));
         let due = account.charge(alone_ns, new_ns);
         self.due_ns = self.due_ns.saturating_add(due);
-        // It may have waited for turns of others, and the stream may have been idle for a part of the span.
-        let end = match done.span {
-            Span::Operation(_, end)
-            | Span::Batch(_, end)
-            | Span::From(_, end)
-            | Span::Until(_, end) => end,
-            Span::Unknown => now,
+        // A stream may have been idle for a part of the span, and an operation may have waited for many turns of others: that
+        // saves nothing up.
+        let since = match done.span {
+            Span::Operation(start, end) => {
+                start.max(end.saturating_sub(alone_ns.saturating_mul(2)))
+            }
+            Span::Batch(_, end) | Span::From(_, end) | Span::Until(_, end) => {
+                end.saturating_sub(alone_ns)
+            }
+            Span::Unknown => now.saturating_sub(alone_ns),
         };
-        let since = end.saturating_sub(alone_ns);
         Due { since: since.min(now), own_ns: alone_ns, ns: due }
     }
 

@@ -61,9 +61,11 @@ fn what_flowed_in_before_the_work_began_does_not_count_against_it() {
         let account = TimeAccount::new(words.each_ref());
         Settlement::default().settle(done, &Turns::new(0), account, 11_000).since
     };
-    for span in [Span::Operation, Span::Batch, Span::From, Span::Until] {
+    for span in [Span::Batch, Span::From, Span::Until] {
         assert_eq!(since(span(0, 10_000)), 9_900);
     }
+    assert_eq!(since(Span::Operation(0, 10_000)), 9_800, "others had as many turns at most");
+    assert_eq!(since(Span::Operation(9_850, 10_000)), 9_850);
     assert_eq!(since(Span::Unknown), 10_900);
 }
 
