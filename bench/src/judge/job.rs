@@ -217,3 +217,13 @@ impl Job {
         })
     }
 }
+
+/// Returns a time as it is in the names of cells.
+pub(super) fn length(ns: u64) -> String {
+    let us = ns / 1_000;
+    if us >= 1_000 && us.is_multiple_of(1_000) {
+        format!("{} ms", us / 1_000)
+    } else {
+        format!("{us} us")
+    }
+}

@@ -2,8 +2,8 @@
 
 mod never_seen;
 
-use super::job::{End, Job, Length, Names};
-use super::scene::{Container, Extra, Member, Scene};
+use super::job::{End, Job, Length, Names, length};
+use super::scene::{Container, Extra, Member, Scene, scene};
 use crate::simulator::{Page, Says};
 
 const US: u64 = 1_000;
@@ -37,19 +37,6 @@ pub fn all() -> Vec<Scene> {
         add(&mut all);
     }
     all
-}
-
-fn scene(name: String, containers: Vec<Container>) -> Scene {
-    let (pages, extra) = (Vec::new(), Extra::Nothing);
-    Scene { name, containers, pages, seconds: 10, is_honest: true, extra }
-}
-
-fn length(ns: u64) -> String {
-    match ns {
-        ..MS => format!("{} us", ns / US),
-        _ if ns.is_multiple_of(MS) => format!("{} ms", ns / MS),
-        _ => format!("{} us", ns / US),
-    }
 }
 
 /// Each kernel is waited for, by several processes of a container or by two containers.

@@ -66,6 +66,12 @@ pub struct Scene {
     pub extra: Extra,
 }
 
+/// Returns containers that are all honest, for ten seconds.
+pub(super) fn scene(name: String, containers: Vec<Container>) -> Scene {
+    let (pages, extra) = (Vec::new(), Extra::Nothing);
+    Scene { name, containers, pages, seconds: 10, is_honest: true, extra }
+}
+
 /// What a container got, in percent of the card.
 #[derive(Debug, Clone)]
 pub struct Found {

@@ -1,8 +1,10 @@
 //! Launches of functions that were never seen: each may take any time.
 
-use super::{MS, US, length, scene};
-use crate::judge::job::{Job, Names};
-use crate::judge::scene::{Container, Scene};
+use crate::judge::job::{Job, Names, length};
+use crate::judge::scene::{Container, Scene, scene};
+
+const US: u64 = 1_000;
+const MS: u64 = 1_000_000;
 
 /// Long kernels of functions that were never seen, not waited for.
 pub(super) fn alone(all: &mut Vec<Scene>) {
