@@ -7,10 +7,11 @@
 //! and at once when the owner has nothing to run: no work, and no event before it. That is what the manuals of the
 //! hardware say: work of a context is taken from its queues while it has its time slice, which ends when it expires, or
 //! when the queues are empty or wait for a semaphore; a time stamp ends none (`NV_UDMA_SEM_EXECUTE` in
-//! `manuals/ampere/ga100/dev_pbdma.ref.txt`, "TSG" in `dev_ram.ref.txt`, <https://github.com/NVIDIA/open-gpu-doc>). A switch
-//! takes [`Setup::switch_ns`], in which nothing runs. Copies have an engine of their own. A collective keeps its place and spins until its peers on the other cards have begun,
-//! then runs for its own time: the [world](super::World) knows the peers; it reads what [has begun](Card::begun) and
-//! reports when all [have met](Card::met). The busy time kept here is the reference that the meter is judged by.
+//! `manuals/ampere/ga100/dev_pbdma.ref.txt`, "TSG" in `dev_ram.ref.txt`, <https://github.com/NVIDIA/open-gpu-doc>). A
+//! switch takes [`Setup::switch_ns`], in which nothing runs. Copies have an engine of their own. A collective keeps its
+//! place and spins until its peers on the other cards have begun, then runs for its own time: the [world](super::World)
+//! knows the peers; it reads what [has begun](Card::begun) and reports when all [have met](Card::met). The busy time
+//! kept here is the reference that the meter is judged by.
 
 mod engine;
 
