@@ -30,6 +30,9 @@ pub(crate) fn trials() -> Vec<Trial> {
             "launches of which a few take longer, waited for by twenty, keep to the share",
             || shaped("30", &["spin_ns", "20", "8000"]),
         ),
+        trial("launches of functions that were never measured keep to the share", || {
+            shaped("30", &["fresh_100ms", "1", "6000"])
+        }),
         trial("graphs keep to the share", || shaped("30", &["k_1ms", "2", "3000", "1", "8"])),
         trial("threads with a stream each keep to the share", || crew("own")),
         trial("threads that share a stream keep to the share", || crew("one")),

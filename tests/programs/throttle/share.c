@@ -1,20 +1,26 @@
 /*
  * share KERNEL DEPTH MILLISECONDS [STREAMS [NODES]]: launches a kernel of the stub, into STREAMS streams in turn, and
  * waits after every DEPTH launches. Of the kernel `spin_ns` one launch in a hundred takes a hundred times as long as the
- * others, which no argument shows. With NODES it launches a graph of NODES such kernels instead. Prints how long the
- * work kept the card busy, and how long that took by the card's clock; the first quarter, in which the limit learns, is
- * not counted, but in what all of it was. Linked with -lcuda.
+ * others, which no argument shows. A KERNEL that begins with `fresh` is another function for each launch. With NODES it
+ * launches a graph of NODES such kernels instead. Prints how long the work kept the card busy, and how long that took by
+ * the card's clock; the first quarter, in which the limit learns, is not counted, but in what all of it was. Linked with
+ * -lcuda.
  */
 #include "route.h"
 
+static CUmodule module;
 static CUfunction kernel;
 static CUgraphExec exec;
+static const char *fresh;
 
 static CUresult launch(CUstream stream)
 {
     static int count;
     uint64_t ns = count++ % 100 ? 10000 : 1280000;
     void *params[] = { &ns };
+    char name[64];
+    if (fresh && (snprintf(name, sizeof name, "k%d_%s", count, fresh), cuModuleGetFunction(&kernel, module, name)))
+        return 1;
     return exec ? cuGraphLaunch(exec, stream) : cuLaunchKernel(kernel, 1, 1, 1, 32, 1, 1, 0, stream, params, NULL);
 }
 
@@ -30,7 +36,6 @@ static CUresult record(CUstream stream, int nodes)
 int main(int argc, char **argv)
 {
     CUcontext context;
-    CUmodule module;
     CUstream streams[16] = { NULL };
     void *stub = some(dlopen("libcuda.so.1", RTLD_NOW), "libcuda");
     uint64_t (*now)(void) = (uint64_t(*)(void))some(dlsym(stub, "stubNow"), "stubNow");
@@ -38,6 +43,7 @@ int main(int argc, char **argv)
     if (argc < 4 || cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context) ||
         cuModuleLoadData(&module, "image") || cuModuleGetFunction(&kernel, module, argv[1]))
         return 1;
+    fresh = strncmp(argv[1], "fresh", 5) ? NULL : argv[1];
     int depth = atoi(argv[2]), count = argc > 4 ? atoi(argv[4]) : 0, failed = 0;
     for (int i = 0; i < count; i++)
         failed |= cuStreamCreate(&streams[i], 1) != 0;
