@@ -136,6 +136,13 @@ fn long_and_short_launches_of_siblings_are_charged_once() {
     assert!(got[0] < 32.0 && got[1] > 22.7, "{got:?}");
 }
 
+/// Its siblings' launches of unknown length take turns of the container: without them it would get 73.
+#[test]
+fn siblings_with_unknown_launches_take_turns_of_their_container() {
+    let got = got("T2 8 never seen, 20 ms, 50, beside 10 us, 50");
+    assert!(got < 52.0, "{got}");
+}
+
 /// Others leave it hardly a turn, and then stop. If what flowed in while it waited for its turns counted against its work,
 /// its first launches would be free: it would get 50 in its richest ten seconds.
 #[test]

@@ -218,8 +218,8 @@ impl Settlement {
         let new_ns = grow(&mut self.covered_ns, busy_ns.saturating_add(self.certain_new_ns));
         let due = account.charge(alone_ns, new_ns);
         self.due_ns = self.due_ns.saturating_add(due);
-        // An operation may have waited for turns of others, but only as many as it had count: what flows in while others leave
-        // it hardly a turn is not saved up. Nor is it while a stream is idle, as it may be for a part of any other span.
+        // Of an operation, as many turns of others count as it had itself: what flows in while they leave it hardly one is not
+        // saved up. Any other span may contain time in which the stream was idle.
         let since = match done.span {
             Span::Operation(start, end) => {
                 start.max(end.saturating_sub(alone_ns.saturating_mul(2)))

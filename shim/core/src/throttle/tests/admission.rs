@@ -54,6 +54,25 @@ fn a_launch_that_waits_for_the_device_is_not_held_back_by_the_limit() {
     assert!(!bench.meter.usage_report().is_held_back());
 }
 
+/// What a container with a fixed limit has been given while its work ran counts against it; what may be borrowed does not.
+#[test]
+fn what_may_be_borrowed_is_not_saved_up_while_work_runs() {
+    let left = |limit: ComputeLimit| {
+        let word = Word::default();
+        let bucket = Bucket::new(&word, limit.share());
+        let mut admission = Admission::new(bucket, NOW);
+        admission.set_limit(limit);
+        // A full bucket holds 12 ms, and 30 ms flow in.
+        let end = NOW + 100 * MS;
+        admission.settle(0, Due { since: NOW, own_ns: 100 * MS, ns: 100 * MS }, end);
+        bucket.balance(end)
+    };
+    let share = Share::from_percent(30).unwrap();
+    let near = |left: i64, ms: i64| (left - ms * 1_000_000).abs() < 1_000;
+    assert!(near(left(ComputeLimit::fixed(share)), 12 + 30 - 100));
+    assert!(near(left(ComputeLimit::burst(share, Share::FULL)), 12 - 100));
+}
+
 /// The owner waits for what is in flight: the guarantee of 30 % pays for it.
 #[test]
 fn what_is_in_flight_when_the_owner_comes_back_is_paid_for_by_the_guarantee() {
