@@ -3,15 +3,15 @@
     python3 report.py DIRECTORY [PAGE]
 
 Only files `card-*.jsonl` whose first line says that a card ran them; what the stub was asked is never shown. Of each
-card, driver and commit all runs make one table: of a result that was had twice, the later one counts. First comes what
-is promised, each promise with the results that bear it out or do not; where there are none, the page says so.
+card, driver and commit all runs make one table: of a result that was had twice, the later one counts, unless it was not
+begun. First comes what is promised, each promise with the results that bear it out or do not; where there are none, the page says so.
 """
 
 import json
 import sys
 from pathlib import Path
 
-from results import STATUSES, shortened, show
+from results import NOT_BEGUN, STATUSES, shortened, show
 
 PAGE = Path(__file__).resolve().parent.parent / "CARD.md"
 INTRO = "# On a card\n\nMade by `ci/gpu report` from the lines of `ci/gpu run`; README.md says how to read them.\n\n"
@@ -45,7 +45,11 @@ def runs(directory):
         if head.get("where") != "card":
             raise SystemExit(f"{path}: its first line does not say that a card ran it")
         machine = tuple(head.get(name, "unknown") for name in ("gpu", "driver", "cuda", "commit"))
-        found.setdefault(machine, {}).update({(row["stage"], row["what"]): row for row in rows})
+        known = found.setdefault(machine, {})
+        for row in rows:
+            key = (row["stage"], row["what"])
+            if key not in known or not row.get("reason", "").startswith(NOT_BEGUN):
+                known[key] = row
     return found
 
 

@@ -101,6 +101,17 @@ def of_a_result_had_twice_the_later_counts(directory):
     assert page.count("## MADE UP") == 1 and "| 2 of 2 | [memory](#1-memory) |" in page
 
 
+def what_was_not_begun_replaces_nothing(directory):
+    made_up(directory, "card-20000101-000000.jsonl")
+    later = Results(Path(directory) / "card-20000102-000000.jsonl", MADE_UP, True, 0)
+    with redirect_stderr(io.StringIO()):
+        later.begin("memory", 1)
+        later.attempt("edge: cuMemAlloc", lambda: None)
+        later.attempt("edge: cuMemAllocAsync", lambda: None)
+    page = page_of(directory)
+    assert "| **1 of 3** | [memory](#1-memory) |" in page and page.count("not begun") == 1
+
+
 def a_run_that_was_cut_short_keeps_what_it_had(directory):
     results = made_up(directory, "card-20000101-000000.jsonl")
     with open(results.path, "a", encoding="utf-8") as file:
@@ -127,6 +138,7 @@ TESTS = (
     each_promise_is_told_with_its_results,
     what_asks_for_a_look_is_shown_and_the_rest_counted,
     of_a_result_had_twice_the_later_counts,
+    what_was_not_begun_replaces_nothing,
     a_run_that_was_cut_short_keeps_what_it_had,
     a_stage_leaves_the_others_their_time,
 )

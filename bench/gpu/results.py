@@ -15,6 +15,7 @@ ALLOWED = {
     "ncu": "a profiler takes the launches over, and needs counters that most machines do not allow",
     "compute-sanitizer": "it puts itself between the program and the driver, as the shim does",
 }
+NOT_BEGUN = "not begun"
 STATUSES = ("passed", "failed", "differs", "skipped", "rehearsed")
 
 
@@ -56,7 +57,7 @@ class Results:
     def attempt(self, what, task):
         """Runs a task that judges by itself; whatever it raises becomes its failure. False if no time is left."""
         if self.left() < 2:
-            self.fail(what, "not begun: the stage's time is used up")
+            self.fail(what, f"{NOT_BEGUN}: the stage's time is used up")
             return False
         try:
             task()
