@@ -12,7 +12,7 @@ from world import Started
 
 # Loops of with_torch_loop.py, and the percentages at which each runs; what costs most to start runs at the fewest.
 LOOPS = {
-    "matmul": (10, 30, 50, 99, None),
+    "matmul": (30, 50, 10, 99, None),
     "train": (30, 50, 99, None),
     "infer": (30, None),
     "graph": (30, None),
