@@ -12,6 +12,7 @@ MUST_KNOW = {
     "whether a start event fires before its kernel arrives": ("pairs", "lone_event_is_over_after"),
     "what a pair of events says behind work": ("pairs", "pair_"),
     "constant of a null memset, and its spread": ("pairs", "pair_memset_4_bytes_"),
+    "whether an event waits for a turn of its process": ("beside", "events_are_reached"),
     "length of a turn beside another process": ("slices", "2_processes_"),
     "lateness of a sleeper, with a timer slack of 1 us": ("wake", "futex_of_1000us_slack_1000ns"),
     "order of events on the legacy and per-thread streams": ("streams", "event_on_"),

@@ -230,6 +230,13 @@ static void calibrate(struct gpu *gpu) {
     CU(cu.cuEventDestroy_v2(end));
 }
 
+void gpu_open_uncalibrated(struct gpu *gpu) {
+    gpu_open_context(gpu);
+    gpu_load_kernels(gpu);
+    launch_empty(gpu, gpu->stream);
+    CU(cu.cuStreamSynchronize(gpu->stream));
+}
+
 void gpu_open(struct gpu *gpu) {
     gpu_open_context(gpu);
     gpu_load_kernels(gpu);

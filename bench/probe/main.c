@@ -32,6 +32,7 @@ static const struct stage {
     {"pids", stage_pids, 15, "which processes NVML shows"},
     {"launch", stage_launch, 25, "what launches, events and other calls cost the host"},
     {"pairs", stage_pairs, 20, "what an event pair around a kernel contains"},
+    {"beside", stage_beside, 25, "whether an event waits for a turn of its process"},
     {"queue", stage_queue, 15, "how many launches a stream takes before one waits"},
     {"slices", stage_slices, 25, "how the card takes turns between processes"},
     {"streams", stage_streams, 15, "what waits for what, and what a capture forbids"},

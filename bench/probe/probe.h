@@ -89,6 +89,8 @@ struct gpu {
 };
 /* Opens all of it, warm and calibrated. */
 void gpu_open(struct gpu *gpu);
+/* Ready to launch, without a calibration: beside another process it would measure that one too. */
+void gpu_open_uncalibrated(struct gpu *gpu);
 /* Only the context: for stages that launch nothing. */
 void gpu_open_context(struct gpu *gpu);
 /* The kernels and the stream. */
@@ -140,6 +142,7 @@ void stage_context(void);
 void stage_pids(void);
 void stage_launch(void);
 void stage_pairs(void);
+void stage_beside(void);
 void stage_queue(void);
 void stage_slices(void);
 void stage_streams(void);

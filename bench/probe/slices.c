@@ -56,14 +56,6 @@ static double timed_spin(const struct gpu *gpu, double microseconds) {
     return (double)ms;
 }
 
-/* Ready to launch, without a calibration: beside another process it would measure that one too. */
-static void open_uncalibrated(struct gpu *gpu) {
-    gpu_open_context(gpu);
-    gpu_load_kernels(gpu);
-    launch_empty(gpu, gpu->stream);
-    CU(cu.cuStreamSynchronize(gpu->stream));
-}
-
 /* All start together once each is ready. */
 static void wait_for_go(struct found *found) {
     found->ready = 1;
@@ -73,7 +65,7 @@ static void wait_for_go(struct found *found) {
 static _Noreturn void process(int index, double milliseconds) {
     struct found *found = &shared->found[index];
     struct gpu gpu;
-    open_uncalibrated(&gpu);
+    gpu_open_uncalibrated(&gpu);
     wait_for_go(found);
     watch(&gpu, found, (uint64_t)(milliseconds * 1e6));
     found->done = 1;
@@ -88,7 +80,7 @@ static _Noreturn void spin_process(int index, double milliseconds) {
     struct found *found = &shared->found[index];
     struct gpu gpu;
     if (calibrated != 0) {
-        open_uncalibrated(&gpu);
+        gpu_open_uncalibrated(&gpu);
         gpu.cycles_per_us = calibrated;
     } else {
         gpu_open(&gpu);
