@@ -25,7 +25,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("nri: it is ready after the last part of what runs, and says so", ready),
         trial("nri: a runtime that goes away is waited for", reconnects),
         trial("nri: one that comes later is found", comes_later),
-        trial("nri: a slip in the node's configuration refuses those who ask", broken_node),
+        trial("nri: a slip in the node's configuration refuses who asks or has a GPU", broken_node),
         trial("nri: an allocation of the node counts", allocated),
         trial("nri: a runtime that starts it has it until the connection ends", launched),
         trial("nri: what a runtime sends does not fill its memory", bounded),
@@ -214,6 +214,10 @@ fn broken_node() -> Result {
     let mut runtime = plugin.asked()?;
     let answer = runtime.ask("CreateContainer", &container(&[], &["GPU_MEM_LIMIT=1Gi"]))?;
     expect(answer.code != 0 && answer.why.contains("misspelt"), || format!("{answer:?}"))?;
+    // What it has may be a limit of the node's own.
+    let answer =
+        runtime.ask("CreateContainer", &container(&[], &["NVIDIA_VISIBLE_DEVICES=GPU-1"]))?;
+    expect(answer.code != 0 && answer.why.contains("misspelt"), || format!("{answer:?}"))?;
     let answer = runtime.ask("CreateContainer", &container(&[], &[]))?;
     expect(answer == Answer::default(), || format!("{answer:?}"))?;
     // It is read for each container.
@@ -234,8 +238,12 @@ fn allocated() -> Result {
 
 fn launched() -> Result {
     let scratch = Scratch::new()?;
-    let file = scratch.path().join("07-own.name");
-    symlink(Build::shipped()?.gpucap()?, &file)?;
+    let place = |name: &str| scratch.path().join(name);
+    let file = place("07-own.name");
+    fs::create_dir_all(place("versions/1/bin"))?;
+    fs::copy(Build::shipped()?.gpucap()?, place("versions/1/bin/gpucap"))?;
+    symlink("versions/1", place("current"))?;
+    symlink("current/bin/gpucap", &file)?;
     let begin = |socket: Option<OwnedFd>| -> Result<Child> {
         let mut command = Command::new(&file);
         command.env_clear().stderr(Stdio::null());
@@ -252,7 +260,12 @@ fn launched() -> Result {
     expect(registered == ("own.name".into(), "07".into()), || format!("{registered:?}"))?;
     runtime.begun()?;
     let answer = runtime.ask("CreateContainer", &container(&[], &["GPU_MEM_LIMIT=1Gi"]))?;
-    answer.adjustment()?;
+    let hooks = answer.adjustment()?.all(5);
+    let hooks: Vec<_> = hooks.iter().flat_map(|hooks| hooks.all(2)).collect();
+    let paths: Vec<_> = hooks.iter().map(|hook| hook.text(1)).collect();
+    // The container may live longer than the version that made it.
+    let lasting = place("current/bin/gpucap").display().to_string();
+    expect(paths == [lasting], || format!("{paths:?}"))?;
     drop(runtime);
     expect(child.wait()?.success(), || "it did not end well".into())?;
     expect(!begin(None)?.wait()?.success(), || "without a socket it ended well".into())

@@ -13,9 +13,8 @@ mod ready;
 
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::inject::hooks::{Hooks, STAGES};
+use crate::inject::hooks::{self, Hooks, STAGES};
 use crate::node::inputs::{self, Inputs};
-use crate::node::proc::Process;
 use crate::sys;
 use crate::terminal::output;
 use gpucap_nri::{Answer, Creation, Name};
@@ -179,13 +178,14 @@ fn refused(creation: &Creation, why: impl fmt::Display) -> Answer {
 /// Decides about containers.
 struct Planner {
     config: PathBuf,
-    /// As it was when we started: a command that was replaced since has no name any more.
+    /// As it was when we started: a command that was replaced since has no name any more. A path that outlives upgrades,
+    /// since containers outlive them.
     program: PathBuf,
 }
 
 impl Planner {
     fn new(config: &Path, program: Option<PathBuf>) -> Result<Self> {
-        let program = program.map_or_else(|| Process::own().path("exe").read_link(), Ok);
+        let program = program.map_or_else(hooks::program, Ok);
         let program = program.map_err(|why| failed(crate::error::reason(&why)))?;
         Ok(Self { config: config.to_owned(), program })
     }
