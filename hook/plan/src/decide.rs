@@ -1,7 +1,7 @@
 //! The decision: all sources are asked, what they say is joined, and the node's policies are applied.
 //!
-//! The order matters only for the message: a container that asks for nothing is never affected, whatever the node's
-//! configuration or the container's form; a requirement of the node comes last.
+//! The order matters only for the message: a container that asks for nothing and has no GPU is never affected, whatever
+//! the node's configuration or the container's form; a requirement of the node comes last.
 
 use std::collections::BTreeMap;
 
@@ -134,8 +134,9 @@ impl Decision {
     ) -> Result<Plan, Reason> {
         let asked = self.grants.iter().any(Grant::limits);
         self.notes.extend(near_miss::near(&sources.container.env, node, annotations));
-        if asked {
-            // Only now: where nothing is asked for, a slip of the administrator must not stop anything.
+        if asked || sources.container.gpu.is_some() {
+            // Only now: where neither a limit nor a GPU is seen, a slip of the administrator must not stop anything. Beside
+            // a GPU the limit may have been the node's own, as replicas and claims are, or one that it demands.
             sources.node.map_err(Clone::clone)?;
         }
         for switch in convention::off_switches(&sources.container.env) {

@@ -97,7 +97,7 @@ impl Inputs {
         &self.container
     }
 
-    /// The node's configuration; where it cannot be used, the default, which is the closed side.
+    /// The node's configuration; where it cannot be used, the default: no container with a limit or a GPU is started then.
     pub(crate) fn node(&self) -> Node {
         self.node.clone().unwrap_or_default()
     }

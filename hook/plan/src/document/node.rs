@@ -1,7 +1,7 @@
 //! The node's configuration, `/etc/gpucap/config.json`: what its administrator decided.
 //!
 //! Strict, unlike everything that others wrote: a key that we do not know may be a misspelt policy, and refuses every
-//! container that asks for a limit. Without the file, each key has its default; each default is the closed side.
+//! container that asks for a limit or has a GPU. Without the file, each key has its default.
 
 use gpucap_core::config::{ContextPrice, Excerpt, Value as _};
 use gpucap_core::units::Share;
@@ -21,7 +21,7 @@ pub struct Node {
     /// The directory of node-local allocations: `<state_dir>/alloc/<pod-uid>/<container>.json`.
     #[serde(deserialize_with = "path")]
     pub state_dir: String,
-    /// Where the hook keeps what must outlive it, such as the ledgers.
+    /// Where the hook keeps what must outlive it: records, usage pages, counts of refused containers.
     #[serde(deserialize_with = "path")]
     pub run_dir: String,
     /// Where the hook writes its log.
