@@ -59,9 +59,8 @@ const fn reader(source: Source) -> Reader {
     }
 }
 
-/// The annotations that these read; `*` is any ending. gpucap's own are in the node's domain, `gpucap` by default.
-pub const ANNOTATIONS: [&str; 8] = [
-    "gpucap/*",
+/// The annotations that these read, but for gpucap's own; `*` is any ending.
+const FOREIGN: [&str; 7] = [
     "hami.io/*",
     "volcano.sh/*",
     "nvidia.com/*",
@@ -71,6 +70,12 @@ pub const ANNOTATIONS: [&str; 8] = [
     "aliyun.com/*",
 ];
 
+/// The annotations that some convention may read, in the form of containerd's `pod_annotations`: `*` is any ending.
+pub fn annotation_patterns(node: &Node) -> impl Iterator<Item = String> {
+    let own = format!("{}/*", node.annotation_domain);
+    std::iter::once(own).chain(FOREIGN.map(str::to_owned))
+}
+
 /// Whether some convention may read an annotation of this name.
 #[must_use]
 pub fn hears(node: &Node, annotation: &str) -> bool {
@@ -78,8 +83,7 @@ pub fn hears(node: &Node, annotation: &str) -> bool {
 }
 
 fn is_foreign(annotation: &str) -> bool {
-    let [_, others @ ..] = ANNOTATIONS;
-    let mut beginnings = others.iter().map(|pattern| pattern.trim_end_matches('*'));
+    let mut beginnings = FOREIGN.iter().map(|pattern| pattern.trim_end_matches('*'));
     beginnings.any(|beginning| annotation.starts_with(beginning))
 }
 

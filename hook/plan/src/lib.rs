@@ -42,7 +42,7 @@ mod run;
 mod source;
 mod variables;
 
-pub use convention::{ANNOTATIONS, hears};
+pub use convention::{annotation_patterns, hears};
 pub use decide::{Decision, Plan, Sources, decide, plan};
 pub use document::calibration::{Calibration, Measured, running_driver};
 pub use document::card::Card;

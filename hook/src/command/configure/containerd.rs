@@ -8,12 +8,16 @@
 mod imports;
 mod mark;
 mod nri;
+#[cfg(test)]
+mod tests;
 
 use super::change::{Change, read};
 use super::options::{HANDLER, Options};
 use super::{lines, toml};
 use crate::error::{Error, Result};
 use crate::inject::hooks::{Hooks, STAGES};
+use crate::node::inputs;
+use gpucap_plan::Node;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
@@ -30,8 +34,8 @@ const BASE: &str = "base_runtime_spec";
 const LIST: &str = "pod_annotations";
 const TYPE: &str = "runtime_type";
 /// Only the listed annotations of a pod reach the hook: the sources of limits, and CDI, which names GPUs.
-fn annotations() -> impl Iterator<Item = &'static str> {
-    gpucap_plan::ANNOTATIONS.into_iter().chain(["cdi.k8s.io/*"])
+fn annotations(node: &Node) -> impl Iterator<Item = String> {
+    gpucap_plan::annotation_patterns(node).chain(["cdi.k8s.io/*".to_owned()])
 }
 
 /// NVIDIA's handler, as its toolkit and most clouds call it.
@@ -40,20 +44,31 @@ const NVIDIA: &str = "nvidia";
 const PLAIN: &str = "runc";
 const RUNTIME_TYPE: &str = "io.containerd.runc.v2";
 
+/// The handler that is to be there, or to go.
+#[derive(Clone, Copy)]
+struct Handler<'a> {
+    name: &'a str,
+    specification: &'a Path,
+    node: &'a Node,
+}
+
 /// The resulting configuration and base specification, and the remaining steps.
 pub(super) fn changes(options: &Options, hooks: Hooks<'_>) -> Result<(Vec<Change>, String)> {
     let path = options.file.as_deref().unwrap_or_else(|| Path::new(FILE));
     let before = read(path)?;
     let text = before.as_deref().unwrap_or_default();
-    let (handler, specification) = (options.handler.as_str(), options.specification.as_path());
+    let specification = options.specification.as_path();
     let wrong = |why: String| Error::Configure(format!("{}: {why}", path.display()));
+    // The file may be still to come.
+    let node = inputs::node_or_default(&options.config).unwrap_or_default();
+    let own = Handler { name: &options.handler, specification, node: &node };
     let file = |after: Option<String>| Change {
         path: path.to_owned(),
         after: after.map(|after| lines::ended_like(text, &after)),
         before: before.clone(),
     };
     if options.undo {
-        let after = remove(text, handler, specification);
+        let after = remove(text, own);
         let after = after.and_then(|text| nri::restored(&text)).map(|text| unversioned(&text));
         let after = after.map_err(wrong)?;
         let is_named = is_named(specification, &after, path);
@@ -66,7 +81,7 @@ pub(super) fn changes(options: &Options, hooks: Hooks<'_>) -> Result<(Vec<Change
         changes.push(Change::without_ours(specification)?);
         return Ok((changes, ADVICE.into()));
     }
-    let mut after = add(text, handler, specification).map_err(wrong)?;
+    let mut after = add(text, own).map_err(wrong)?;
     let mut document = toml::parse(&after).map_err(wrong)?;
     let plugin = plugin(&mut document).map_err(wrong)?;
     if let Some(file) = imports::having(&after, path, plugin) {
@@ -133,7 +148,8 @@ fn base(hooks: Hooks<'_>) -> Result<String> {
 }
 
 /// The configuration with the handler.
-fn add(text: &str, name: &str, specification: &Path) -> std::result::Result<String, String> {
+fn add(text: &str, own: Handler<'_>) -> std::result::Result<String, String> {
+    let Handler { name, specification, node } = own;
     let mut document = toml::parse(text)?;
     let plugin = plugin(&mut document)?;
     let usual = default_handler(&document, plugin);
@@ -163,14 +179,14 @@ fn add(text: &str, name: &str, specification: &Path) -> std::result::Result<Stri
         mark::set(handler, TYPE, value(RUNTIME_TYPE), mark::NEW);
     }
     let Some(list) = handler.get(LIST) else {
-        handler[LIST] = value(annotations().collect::<Array>());
+        handler[LIST] = value(annotations(node).collect::<Array>());
         return Ok(document.to_string());
     };
     let mut list = list.as_array().ok_or("pod_annotations is no list")?.clone();
     let behind = mark::behind(handler, LIST);
     let behind = if is_new { mark::had(&list) + &behind } else { behind };
-    for annotation in annotations() {
-        if !list.iter().any(|held| held.as_str() == Some(annotation)) {
+    for annotation in annotations(node) {
+        if !list.iter().any(|held| held.as_str() == Some(annotation.as_str())) {
             list.push(annotation);
         }
     }
@@ -197,7 +213,8 @@ fn default_handler(document: &DocumentMut, plugin: &str) -> String {
 }
 
 /// The configuration without it.
-fn remove(text: &str, name: &str, specification: &Path) -> std::result::Result<String, String> {
+fn remove(text: &str, own: Handler<'_>) -> std::result::Result<String, String> {
+    let Handler { name, specification, node } = own;
     let mut document = toml::parse(text)?;
     let plugin = plugin(&mut document)?;
     let Some(handlers) = handlers(&mut document, plugin) else { return Ok(text.to_owned()) };
@@ -213,7 +230,7 @@ fn remove(text: &str, name: &str, specification: &Path) -> std::result::Result<S
         return Ok(document.to_string());
     }
     mark::restore_text(handler, BASE);
-    mark::restore_list(handler, LIST, |held| annotations().any(|own| own == held));
+    mark::restore_list(handler, LIST, |held| annotations(node).any(|own| own == held));
     mark::remove_new(handler, TYPE);
     Ok(document.to_string())
 }
@@ -259,126 +276,5 @@ fn place_last(item: &mut Item) {
         table.set_position(None);
         table.decor_mut().clear();
         table.iter_mut().for_each(|(_, inner)| place_last(inner));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const SPEC: &str = "/etc/gpucap/base-spec.json";
-
-    fn added(text: &str, name: &str) -> String {
-        add(text, name, Path::new(SPEC)).expect("a configuration")
-    }
-
-    fn removed(text: &str, name: &str) -> String {
-        remove(text, name, Path::new(SPEC)).expect("a configuration")
-    }
-
-    fn handler(text: &str, plugin: &str, name: &str) -> Item {
-        let document: DocumentMut = text.parse().expect("TOML");
-        document["plugins"][plugin]["containerd"]["runtimes"][name].clone()
-    }
-
-    const OLD: &str = "# the administrator's own words
-version = 2
-
-[plugins]
-  [plugins.\"io.containerd.grpc.v1.cri\"]
-    sandbox_image = \"pause\" # kept
-    [plugins.\"io.containerd.grpc.v1.cri\".containerd]
-      default_runtime_name = \"runc\"
-      [plugins.\"io.containerd.grpc.v1.cri\".containerd.runtimes.runc]
-        runtime_type = \"io.containerd.runc.v2\"
-        [plugins.\"io.containerd.grpc.v1.cri\".containerd.runtimes.runc.options]
-          SystemdCgroup = true
-";
-    const NEW: &str = "version = 3\n\n[plugins.'io.containerd.cri.v1.runtime'.containerd]\n\
-                       default_runtime_name = 'nvidia'\n\n\
-                       [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.nvidia.options]\n\
-                       BinaryName = '/usr/bin/nvidia-container-runtime'\n";
-
-    #[test]
-    fn a_new_handler_has_the_options_of_todays() {
-        for (text, plugin, option) in [
-            (OLD, "io.containerd.grpc.v1.cri", "SystemdCgroup"),
-            (NEW, "io.containerd.cri.v1.runtime", "BinaryName"),
-        ] {
-            let handler = handler(&added(text, HANDLER), plugin, HANDLER);
-            assert_eq!(handler["base_runtime_spec"].as_str(), Some(SPEC));
-            assert_eq!(handler["runtime_type"].as_str(), Some(RUNTIME_TYPE));
-            assert!(!handler["options"][option].is_none(), "{handler}");
-            let list = handler["pod_annotations"].as_array().expect("a list");
-            assert_eq!(list.len(), annotations().count());
-        }
-    }
-
-    #[test]
-    fn what_was_there_stays_to_the_letter() {
-        for text in [OLD, NEW] {
-            let added = added(text, HANDLER);
-            assert!(added.starts_with(text), "{added}");
-            assert_eq!(self::added(&added, HANDLER), added, "a second time changes nothing");
-            assert_eq!(removed(&added, HANDLER), text);
-            assert_eq!(removed(text, HANDLER), text);
-        }
-    }
-
-    #[test]
-    fn a_handler_of_the_administrator_keeps_what_it_says() {
-        let kind = "runtime_type = \"io.containerd.runc.v2\"\n";
-        let text = OLD.replace(kind, &format!("{kind}        pod_annotations = [\"own/*\"]\n"));
-        let added = added(&text, "runc");
-        let handler = handler(&added, "io.containerd.grpc.v1.cri", "runc");
-        let list = handler["pod_annotations"].as_array().expect("a list");
-        assert_eq!((list.len(), list.get(0).and_then(|it| it.as_str())), (10, Some("own/*")));
-        let removed = removed(&added, "runc");
-        assert_eq!(removed, text);
-    }
-
-    #[test]
-    fn a_base_specification_of_another_program_is_left_unchanged() {
-        let text =
-            OLD.replace("runtime_type =", "base_runtime_spec = \"/own.json\"\nruntime_type =");
-        assert!(add(&text, "runc", Path::new(SPEC)).expect_err("refused").contains("/own.json"));
-        assert_eq!(removed(&text, "runc"), text);
-    }
-
-    #[test]
-    fn without_a_handler_called_nvidia_the_usual_one_is_the_model() {
-        let plugin = "io.containerd.grpc.v1.cri";
-        let of = |usual: &str, kind: &str| {
-            let table = format!("plugins.\"{plugin}\".containerd");
-            let entry = |name: &str, kind: &str, program: &str| {
-                format!(
-                    "[{table}.runtimes.{name}]\nruntime_type = \"{kind}\"\n\
-                     [{table}.runtimes.{name}.options]\nBinaryName = \"{program}\"\n"
-                )
-            };
-            let handlers = [
-                entry("nvidia-container-runtime", kind, "/usr/bin/nvidia-container-runtime"),
-                entry("runc", RUNTIME_TYPE, "/usr/bin/runc"),
-            ];
-            let head = format!("version = 2\n[{table}]\ndefault_runtime_name = \"{usual}\"\n");
-            let text = added(&(head + &handlers.concat()), HANDLER);
-            handler(&text, plugin, HANDLER)["options"]["BinaryName"].as_str().map(str::to_owned)
-        };
-        let nvidia = Some("/usr/bin/nvidia-container-runtime".to_owned());
-        let runc = Some("/usr/bin/runc".to_owned());
-        assert_eq!(of("nvidia-container-runtime", RUNTIME_TYPE), nvidia);
-        assert_eq!(of("runc", RUNTIME_TYPE), runc);
-        assert_eq!(of("nvidia-container-runtime", "io.containerd.kata.v2"), runc);
-    }
-
-    #[test]
-    fn a_file_of_an_old_version_is_refused_and_a_missing_one_made() {
-        assert!(add("[plugins.cri]\n", HANDLER, Path::new(SPEC)).is_err());
-        assert!(add("version = 2\nplugins = 1\n", HANDLER, Path::new(SPEC)).is_err());
-        let made = added("", HANDLER);
-        assert!(made.starts_with("version = 2 # gpucap: new\n"), "{made}");
-        assert_eq!(unversioned(&removed(&made, HANDLER)), "");
-        let handler = handler(&made, "io.containerd.grpc.v1.cri", HANDLER);
-        assert_eq!(handler["runtime_type"].as_str(), Some(RUNTIME_TYPE));
     }
 }
