@@ -19,7 +19,7 @@ use crate::node::preload;
 use crate::node::proc::Process;
 use crate::sys::at;
 use gpucap_core::limits::LimitsFile;
-use gpucap_plan::{NativeLimit, NativeLimits, NoGlibc, Node, Plan, State, decide};
+use gpucap_plan::{Names, NativeLimit, NativeLimits, NoGlibc, Node, Plan, State, decide};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -71,11 +71,13 @@ fn create(options: &Options, state: &[u8]) -> Result<Exit> {
     let closed = Node::default();
     let state =
         State::parse(state).map_err(|why| refuse(&mut Journal::new(&closed), "?", why.into()))?;
+    let names = Names::of(&state.annotations);
     let bundle = PathBuf::from(&state.bundle);
-    let gathered = Inputs::of_bundle(config, &bundle, Some(state.clone()))
-        .map_err(|why| refuse(&mut Journal::new(&closed), &state.id, why.into()))?;
+    let gathered = Inputs::of_bundle(config, &bundle, Some(state.clone())).map_err(|why| {
+        refuse(&mut Journal::new(&closed).of(names.clone()), &state.id, why.into())
+    })?;
     let node = gathered.node();
-    let mut journal = Journal::new(&node);
+    let mut journal = Journal::new(&node).of(names);
     let container = gathered.container();
     let is_limit = |pair| container.env.iter().any(|it| it == pair);
     if options.slice.iter().any(|slice| !container.slices.contains(slice))

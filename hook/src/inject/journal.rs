@@ -7,7 +7,7 @@
 
 use super::refusal::RefusedContainer;
 use crate::container::refusals::{self, Refusals};
-use gpucap_plan::Node;
+use gpucap_plan::{Names, Node};
 use serde_json::json;
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -37,6 +37,7 @@ pub(crate) enum Level {
 #[derive(Debug)]
 pub(crate) struct Journal<'a> {
     node: &'a Node,
+    pod: Option<String>,
     ways: Option<Ways>,
 }
 
@@ -51,7 +52,13 @@ struct Ways {
 impl<'a> Journal<'a> {
     /// A journal that is not open yet: most containers have no GPU, and no messages.
     pub(crate) const fn new(node: &'a Node) -> Self {
-        Self { node, ways: None }
+        Self { node, pod: None, ways: None }
+    }
+
+    /// Names the container of a pod in each line as `NAMESPACE/POD/CONTAINER`, as people know it.
+    pub(crate) fn of(self, names: Option<Names>) -> Self {
+        let whole = |it: Names| [it.namespace, it.pod, it.container].join("/");
+        Self { pod: names.map(whole), ..self }
     }
 
     /// Opens what there is, unless it is open.
@@ -79,9 +86,12 @@ impl<'a> Journal<'a> {
             Level::Warning => "warning",
             Level::Info => "info",
         };
-        let line = json!({
+        let mut line = json!({
             "time": now.as_secs(), "level": word, "container": container, "message": message,
         });
+        if let Some(pod) = &self.pod {
+            line["pod"] = json!(pod);
+        }
         self.ways().write(level, &line.to_string());
     }
 }
@@ -134,11 +144,14 @@ mod tests {
         fs::write(&path, vec![b'x'; 2 << 20]).expect("a file");
         let word = |path: &Path| path.display().to_string();
         let node = Node { log_file: word(&path), run_dir: word(&run_dir), ..Node::default() };
-        Journal::new(&node).note(Level::Info, "a", "b\nc");
+        let [namespace, pod, container] = ["n", "p", "c"].map(str::to_owned);
+        let names = Names { namespace, pod, container };
+        Journal::new(&node).of(Some(names)).note(Level::Info, "a", "b\nc");
         let text = fs::read_to_string(&path).expect("a log");
         assert!(text.ends_with("\n") && text.lines().count() == 1, "{text}");
         let line: serde_json::Value = serde_json::from_str(&text).expect("JSON");
         assert_eq!((&line["container"], &line["message"]), (&"a".into(), &"b\nc".into()));
+        assert_eq!(line["pod"], "n/p/c");
         let old = path.with_extension("log.old");
         assert_eq!(fs::metadata(&old).expect("the old one").len(), 2 << 20);
         fs::remove_file(path).and_then(|()| fs::remove_file(old)).expect("removed");
