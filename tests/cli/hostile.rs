@@ -20,6 +20,7 @@ use std::thread;
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
         trial("status: a forged ledger costs bounded memory", forged),
+        trial("status: a thousand forged ledgers cost bounded memory", many_forged),
         trial("status: a ledger that is shortened in the mean time ends no process", shortened),
         trial("status: another user's file under a user's name is not believed", misnamed),
         trial("explain: what a process has laid in its root leads nowhere", laid_out),
@@ -39,9 +40,9 @@ fn bounded(words: &[&str]) -> Result<Run> {
     Ok(gpucap(words)?.through(&through))
 }
 
-/// A ledger in which every slot belongs to a process of a pid namespace of its own that is not there, and holds something
-/// of every device. Written by its layout, as a hostile program would.
-fn forge(path: &Path) -> Result {
+/// A ledger with every device, in which so many slots belong to a process of a pid namespace of its own that is not there,
+/// and holds something of each. Written by its layout, as a hostile program would.
+fn forge(path: &Path, slots: usize) -> Result {
     const LIVE: u64 = 2;
     const WRITTEN: u64 = 1 << 63;
     let mut words = vec![0_u64; usize::try_from(Ledger::SIZE / 8).unwrap_or(0)];
@@ -50,7 +51,7 @@ fn forge(path: &Path) -> Result {
     for (device, row) in (1..).zip(words[4096 / 8..].chunks_mut(32).take(DEVICES)) {
         row[16..20].fill(WRITTEN | device);
     }
-    for (slot, owner) in (1_u64..).zip(words[20480 / 8..].chunks_mut(8).take(SLOTS)) {
+    for (slot, owner) in (1_u64..).zip(words[20480 / 8..].chunks_mut(8).take(slots)) {
         // Number and state; what is written of it in the first life of the slot; every device.
         owner[..5].copy_from_slice(&[slot << 2 | LIVE, slot << 16, 1 << 16, 1 << 16, u64::MAX]);
     }
@@ -65,7 +66,7 @@ fn parsed(output: &Output) -> Result<Value> {
 fn forged() -> Result {
     let scratch = Scratch::new()?;
     let ledger = scratch.path().join("ledger");
-    forge(&ledger)?;
+    forge(&ledger, SLOTS)?;
     let metrics = bounded(&["metrics"])?.env("GPUCAP_LEDGER", &ledger).output()?;
     ended(&metrics, 0)?;
     let of = format!("gpucap_processes{{kind=\"other\",ledger=\"{}\"", ledger.display());
@@ -94,10 +95,39 @@ fn forged() -> Result {
     expect(top.stdout.lines().filter(of).count() == DEVICES, || top.to_string())
 }
 
+/// As many as are looked at, of one user, each of which has all that fits. The metrics container of the Helm chart may
+/// have this much.
+const OF_METRICS_KIB: &str = "196608";
+
+fn many_forged() -> Result {
+    let scratch = Scratch::new()?;
+    let ledger = scratch.path().join("ledger");
+    forge(&ledger, 1)?;
+    let there = Command::new("unshare").args(["--mount", "true"]).output()?;
+    if !there.status.success() {
+        return Err(Stop::skip("no mount namespace can be made here"));
+    }
+    let shell = format!(
+        "mount -t tmpfs tmpfs /dev/shm && cp --sparse=always {} /dev/shm/gpucap-0-1 && \
+         for name in $(seq 2 1100); do ln /dev/shm/gpucap-0-1 /dev/shm/gpucap-0-$name; done && \
+         ulimit -v {OF_METRICS_KIB} && exec timeout 120 \"$@\"",
+        ledger.display()
+    );
+    let through = ["unshare", "--mount", "sh", "-c", &shell, "sh"].map(str::as_ref);
+    for words in [&["metrics"][..], &["status", "--json"]] {
+        let output = gpucap(words)?.through(&through).output()?;
+        ended(&output, 0)?;
+        let shown = output.stdout.matches("/dev/shm/gpucap-0-").count();
+        expect(shown > 100, || format!("{shown} mentions of a ledger"))?;
+    }
+    let status = gpucap(&["status"])?.through(&through).output()?;
+    says(&status, "more ledgers of other users are not shown")
+}
+
 fn shortened() -> Result {
     let scratch = Scratch::new()?;
     let ledger = scratch.path().join("ledger");
-    forge(&ledger)?;
+    forge(&ledger, SLOTS)?;
     let whole = fs::read(&ledger)?;
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -127,7 +157,7 @@ fn misnamed() -> Result {
     // A name that no process of this user has, for a user that this one is not.
     let name = format!("/dev/shm/gpucap-4294967294-{}", std::process::id());
     let made = Made(PathBuf::from(&name));
-    forge(&made.0)?;
+    forge(&made.0, SLOTS)?;
     let output = gpucap(&["status"])?.output()?;
     ended(&output, 0)?;
     says(&output, &format!("{name}: it belongs to another user than its name says"))

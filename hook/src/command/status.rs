@@ -137,15 +137,17 @@ fn gather(node: &Node, machine: &Machine) -> Status {
         let container = Container::of(record, page.as_ref().map(Map::get));
         status.ledgers.push(LedgerView::new(path, devices).of_container(container));
     }
-    let (paths, beyond) = ledgers::all(env::var_os(GPUCAP_LEDGER.name).as_deref());
-    if beyond > 0 {
-        let why = format!("{beyond} more ledgers of other users are not looked at");
-        status.unreadable.push((ledgers::DIRECTORY.into(), why));
-    }
+    let (paths, mut beyond) = ledgers::all(env::var_os(GPUCAP_LEDGER.name).as_deref());
+    let mut devices: usize = status.ledgers.iter().map(|ledger| ledger.devices.len()).sum();
     for path in paths {
+        if devices >= MOST_DEVICES {
+            beyond += 1;
+            continue;
+        }
         match ledgers::read(&path) {
             Look::Ledger(map) => {
                 let mut view = LedgerView::of(map.get(), &path, machine);
+                devices += view.devices.len();
                 view.hide_other_users();
                 if let Err(why) = view.with_limits_of_run() {
                     status.unreadable.push((path, format!("its limits are not known: {why}")));
@@ -156,12 +158,19 @@ fn gather(node: &Node, machine: &Machine) -> Status {
             Look::No(why) => status.unreadable.push((path, why)),
         }
     }
+    if beyond > 0 {
+        let why = format!("{beyond} more ledgers of other users are not shown");
+        status.unreadable.push((ledgers::DIRECTORY.into(), why));
+    }
     status.sort();
     status
 }
 
 /// How many processes have a row in one picture. The containers come first.
-const MOST_ROWS: usize = 1 << 16;
+const MOST_ROWS: usize = 1 << 13;
+/// How many devices the ledgers in one picture have together: any user may write ledgers, with a place for 64 devices in
+/// each. The containers come first, whatever they have; then, of each user in turn, a ledger.
+const MOST_DEVICES: usize = 1 << 13;
 
 /// The processes of this machine.
 struct Machine {

@@ -2,13 +2,14 @@
 //!
 //! Any client that reaches the port may connect, send nothing and receive nothing. So at most [`THREADS`] connections
 //! are served at a time, a request is small and has to arrive within [`ASKING`], and a response has to be received
-//! within [`TAKING`] in full. Only one thread at a time reads the containers.
+//! within [`TAKING`] in full. Only one thread at a time reads the containers, and an answer is given to all who ask
+//! within [`FRESH`] of it: so few are kept at a time, however many clients ask and do not read.
 
 use crate::error::reason;
 use crate::terminal::output;
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -20,6 +21,8 @@ const TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const ASKING: Duration = Duration::from_millis(500);
 /// How long the taking of its answer may last.
 const TAKING: Duration = Duration::from_secs(5);
+/// For how long an answer is given to others, too: shorter than anybody scrapes.
+const FRESH: Duration = Duration::from_secs(1);
 /// How many connections are served at once.
 const THREADS: usize = 16;
 /// How large a question may be.
@@ -29,12 +32,8 @@ const LINES: usize = 64;
 
 /// Answers until it is stopped.
 pub(super) fn serve(socket: &TcpListener, body: impl Fn() -> String + Sync) {
-    let looking = Mutex::new(());
-    let body = || {
-        // A look that panicked has changed nothing.
-        let _one = looking.lock().unwrap_or_else(PoisonError::into_inner);
-        body()
-    };
+    let latest = Latest::default();
+    let body = || latest.or(&body);
     let last_error = Mutex::new(String::new());
     thread::scope(|scope| {
         for _ in 1..THREADS {
@@ -44,7 +43,25 @@ pub(super) fn serve(socket: &TcpListener, body: impl Fn() -> String + Sync) {
     });
 }
 
-fn accept(socket: &TcpListener, body: &impl Fn() -> String, last_error: &Mutex<String>) {
+/// The latest answer, which all get who ask soon after it.
+#[derive(Default)]
+struct Latest(Mutex<Option<(Instant, Arc<str>)>>);
+
+impl Latest {
+    /// Returns it, or makes a new one.
+    fn or(&self, body: impl FnOnce() -> String) -> Arc<str> {
+        // A look that panicked has changed nothing.
+        let mut latest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, text)) = latest.as_ref().filter(|(at, _)| at.elapsed() < FRESH) {
+            return Arc::clone(text);
+        }
+        let text: Arc<str> = body().into();
+        *latest = Some((Instant::now(), Arc::clone(&text)));
+        text
+    }
+}
+
+fn accept(socket: &TcpListener, body: &impl Fn() -> Arc<str>, last_error: &Mutex<String>) {
     loop {
         let served = socket.accept().map(|(stream, _)| stream);
         // A client that disconnects is not an error.
@@ -62,10 +79,10 @@ fn accept(socket: &TcpListener, body: &impl Fn() -> String, last_error: &Mutex<S
 }
 
 /// Reads one question and answers it.
-fn answer(stream: &TcpStream, body: impl Fn() -> String) -> io::Result<()> {
+fn answer(stream: &TcpStream, body: impl Fn() -> Arc<str>) -> io::Result<()> {
     let (status, kind, body) = match question(stream, Instant::now() + ASKING)? {
         Question::Metrics => ("200 OK", TYPE, body()),
-        Question::Elsewhere => ("404 Not Found", "text/plain", format!("{PATH}\n")),
+        Question::Elsewhere => ("404 Not Found", "text/plain", format!("{PATH}\n").into()),
         Question::Otherwise => ("405 Method Not Allowed", "text/plain", "GET\n".into()),
         Question::None => ("400 Bad Request", "text/plain", "HTTP/1.1\n".into()),
     };
@@ -73,7 +90,9 @@ fn answer(stream: &TcpStream, body: impl Fn() -> String) -> io::Result<()> {
     let head = format!(
         "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
     );
-    say(stream, &[head.as_bytes(), body.as_bytes()].concat(), Instant::now() + TAKING)
+    let until = Instant::now() + TAKING;
+    say(stream, head.as_bytes(), until)?;
+    say(stream, body.as_bytes(), until)
 }
 
 /// Writes all of it, however little is taken at a time.
@@ -186,6 +205,16 @@ mod tests {
         assert_eq!(asked(&format!("GET /{} HTTP/1.1\r\n\r\n", "a".repeat(9000))), Question::None);
         let lines = "A: b\r\n".repeat(LINES + 1);
         assert_eq!(asked(&format!("GET /metrics HTTP/1.1\r\n{lines}\r\n")), Question::None);
+    }
+
+    #[test]
+    fn who_asks_soon_after_another_gets_the_same_answer() {
+        let latest = Latest::default();
+        let first = latest.or(|| "a".into());
+        assert!(Arc::ptr_eq(&first, &latest.or(|| "b".into())));
+        let old = Instant::now().checked_sub(FRESH).expect("a time");
+        *latest.0.lock().expect("a lock") = Some((old, first));
+        assert_eq!(&*latest.or(|| "c".into()), "c");
     }
 
     /// Takes a byte at a time.
