@@ -1,3 +1,5 @@
+//! What `configure containerd` makes of files as nodes have them.
+
 use super::*;
 
 const SPEC: &str = "/etc/gpucap/base-spec.json";
