@@ -34,7 +34,7 @@ pub(crate) fn each_allocation(
     mut visit: impl FnMut(CUDA_MEM_ALLOC_NODE_PARAMS),
 ) -> CuResult {
     let mut all = usize::MAX;
-    let _all = walk(copy, graph, 0, &mut all, &mut |node, kind| {
+    let _all = walk(copy, graph, &mut all, &mut |node, kind| {
         if kind == CU_GRAPH_NODE_TYPE_MEM_ALLOC {
             let params = asked(|params| graph_mem_alloc_node_get_params(copy, node, params))?;
             params.into_iter().for_each(&mut visit);
@@ -52,7 +52,7 @@ pub(crate) fn has_kernel(
     mut is_sought: impl FnMut(CUfunction) -> bool,
 ) -> bool {
     let mut left = most;
-    let found = walk(copy, graph, 0, &mut left, &mut |node, kind| {
+    let found = walk(copy, graph, &mut left, &mut |node, kind| {
         let is_kernel = kind == CU_GRAPH_NODE_TYPE_KERNEL;
         match is_kernel.then(|| function_of(copy, node)).flatten() {
             Some(function) if is_sought(function) => Ok(ControlFlow::Break(())),
@@ -76,33 +76,34 @@ fn function_of(copy: &DriverCopy, node: CUgraphNode) -> Option<CUfunction> {
 fn walk(
     copy: &DriverCopy,
     graph: CUgraph,
-    depth: u32,
     left: &mut usize,
     visit: &mut dyn FnMut(CUgraphNode, c_int) -> Result<ControlFlow<()>, CuError>,
 ) -> Result<ControlFlow<()>, CuError> {
-    let mut room = nodes_of(copy, graph)?.unwrap_or(0).min(*left);
-    let mut nodes = Vec::new();
-    nodes.try_reserve_exact(room).map_err(|_| CuError::OUT_OF_MEMORY)?;
-    nodes.resize(room, CUgraphNode::NULL);
-    if room > 0 {
-        graph_get_nodes(copy, graph, nodes.as_mut_ptr(), &raw mut room).transpose()?;
-    }
-    for node in nodes.into_iter().take(room) {
-        if *left == 0 {
-            break;
+    // However deep they are, and on no deep stack: the driver allows no graph inside itself, so there is an end.
+    let mut graphs = vec![graph];
+    while let Some(graph) = graphs.pop() {
+        let mut room = nodes_of(copy, graph)?.unwrap_or(0).min(*left);
+        let mut nodes = Vec::new();
+        nodes.try_reserve_exact(room).map_err(|_| CuError::OUT_OF_MEMORY)?;
+        nodes.resize(room, CUgraphNode::NULL);
+        if room > 0 {
+            graph_get_nodes(copy, graph, nodes.as_mut_ptr(), &raw mut room).transpose()?;
         }
-        *left = left.saturating_sub(1);
-        let Some(kind) = asked(|kind| graph_node_get_type(copy, node, kind))? else { continue };
-        if visit(node, kind)?.is_break() {
-            return Ok(ControlFlow::Break(()));
-        }
-        // The driver allows no graph inside itself; the bound is for a driver that errs.
-        if kind == CU_GRAPH_NODE_TYPE_GRAPH
-            && depth < 64
-            && let Some(child) = asked(|child| graph_child_get_graph(copy, node, child))?
-            && walk(copy, child, depth.saturating_add(1), left, visit)?.is_break()
-        {
-            return Ok(ControlFlow::Break(()));
+        for node in nodes.into_iter().take(room) {
+            if *left == 0 {
+                break;
+            }
+            *left = left.saturating_sub(1);
+            let Some(kind) = asked(|kind| graph_node_get_type(copy, node, kind))? else { continue };
+            if visit(node, kind)?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+            if kind == CU_GRAPH_NODE_TYPE_GRAPH
+                && let Some(child) = asked(|child| graph_child_get_graph(copy, node, child))?
+            {
+                graphs.try_reserve(1).map_err(|_| CuError::OUT_OF_MEMORY)?;
+                graphs.push(child);
+            }
         }
     }
     Ok(ControlFlow::Continue(()))
