@@ -13,7 +13,7 @@ use crate::holdings::allocations::{Allocations, ByAddress};
 use crate::holdings::code::Code;
 use crate::holdings::contexts::Contexts;
 use crate::holdings::graphs::Graphs;
-use crate::holdings::pools::Pools;
+use crate::holdings::pools::{Handles, Pools};
 use crate::state::{self, Policy, Problem};
 use crate::sys;
 use crate::throttle::{Captures, Collectives, Contents, StreamTable, ToolLaunches};
@@ -31,6 +31,8 @@ pub(crate) struct Session {
     pub(crate) arrays: Allocations,
     /// What contexts were made to hold beyond what they start with; the key is context and limit.
     pub(crate) heaps: Allocations,
+    /// Held while one of those limits is set.
+    pub(crate) limits_of_contexts: Handles,
     /// Modules and libraries.
     pub(crate) code: Code,
     /// Contexts other than the primary ones.
@@ -154,6 +156,7 @@ fn begin(policy: &'static Policy) -> Result<&'static Session, String> {
         memory: Allocations::new(),
         arrays: Allocations::new(),
         heaps: Allocations::new(),
+        limits_of_contexts: Handles::default(),
         code: Code::default(),
         contexts: Contexts::new(),
         graphs: Graphs::default(),

@@ -133,12 +133,11 @@ pub(crate) fn attach(
 /// `cuCtxDetach`: the last one destroys.
 pub(crate) fn detach(call: &Call, next: impl Next<CuError>, context: CUcontext) -> CuResult {
     let Some(session) = Session::begun() else { return next().map(drop) };
-    if !session.contexts.is_attached(context.address()) {
+    // In one step: of two threads, one is the last.
+    if !session.contexts.detach(context.address()) {
         return end(call, session, context, next);
     }
-    next()?;
-    session.contexts.detach(context.address());
-    Ok(())
+    next().map(drop).inspect_err(|_| session.contexts.attach(context.address()))
 }
 
 /// `cuGreenCtxCreate`: retains the primary context of its device.

@@ -21,10 +21,12 @@ pub(crate) fn set(call: &Call, next: impl Next<CuError>, limit: c_int, value: us
     let grown = if limit == STACK_SIZE { each.saturating_mul(threads(call)?) } else { each };
     let context = current_context(call)?;
     let key = context.wrapping_add(u64::from(limit.unsigned_abs()));
+    // Of two threads, the latest value is what the driver keeps, and has to be what is charged.
+    let _one = session.limits_of_contexts.change();
     let before = session.heaps.take(key);
     let held = before.map_or(0, |record| record.bytes);
     let put_back = |error| {
-        // If another thread has set the limit at the same time, its record is the one that holds.
+        // If a tool has set the limit within the driver's call, its record is the one that holds.
         if let Some(record) = before
             && let Some(newer) = session.heaps.insert(key, record)
         {
@@ -43,7 +45,7 @@ pub(crate) fn set(call: &Call, next: impl Next<CuError>, limit: c_int, value: us
     }
     record.bytes = grown;
     if let Some(other) = session.heaps.insert(key, record) {
-        session.budget.refund(other); // another thread has set the limit at the same time: one of the two holds
+        session.budget.refund(other); // a tool has set the limit within the driver's call
     }
     Ok(())
 }

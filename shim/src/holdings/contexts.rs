@@ -6,6 +6,7 @@
 
 use crate::budget::record::Record;
 use crate::holdings::allocations::Allocations;
+use core::sync::atomic::{AtomicU64, Ordering};
 use gpucap_abi::cuda::CUdevice;
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -18,12 +19,22 @@ pub(crate) struct Contexts {
     attached: Mutex<HashMap<u64, u64>>,
     /// The green contexts.
     greens: Mutex<HashMap<u64, Green>>,
+    /// How many numbers have been given out that are no names.
+    unnamed: AtomicU64,
 }
+
+/// The first number that no address of a process has.
+const NO_ADDRESS: u64 = 1 << 63;
 
 impl Contexts {
     /// No contexts.
     pub(crate) fn new() -> Self {
-        Self { prices: Allocations::new(), attached: Mutex::default(), greens: Mutex::default() }
+        Self {
+            prices: Allocations::new(),
+            attached: Mutex::default(),
+            greens: Mutex::default(),
+            unnamed: AtomicU64::new(0),
+        }
     }
 
     /// Records a new context. Returns the charge of an earlier one with the same handle, whose end was missed.
@@ -39,16 +50,16 @@ impl Contexts {
         *users = users.saturating_add(1);
     }
 
-    /// Returns whether a user has attached to it and not detached.
-    pub(crate) fn is_attached(&self, context: u64) -> bool {
-        self.attached.lock().get(&context).is_some_and(|users| *users > 0)
+    /// One user less. False if there is no other one.
+    pub(crate) fn detach(&self, context: u64) -> bool {
+        let mut attached = self.attached.lock();
+        let users = attached.get_mut(&context).filter(|users| **users > 0);
+        users.map(|users| *users = users.saturating_sub(1)).is_some()
     }
 
-    /// One user less.
-    pub(crate) fn detach(&self, context: u64) {
-        if let Some(users) = self.attached.lock().get_mut(&context) {
-            *users = users.saturating_sub(1);
-        }
+    /// A number that no context has as its name.
+    pub(crate) fn unnamed(&self) -> u64 {
+        NO_ADDRESS | self.unnamed.fetch_add(1, Ordering::Relaxed)
     }
 
     /// A green context has been made on a device.

@@ -90,6 +90,8 @@ impl Ending {
     pub(crate) fn pass_on(mut self, session: &Session, to: u64) {
         let all = [&mut self.memory, &mut self.arrays, &mut self.heaps, &mut self.code];
         all.into_iter().flatten().for_each(|(_, record)| record.home = to);
+        // The key of a limit has the name in it, which is another context's next.
+        self.heaps.iter_mut().for_each(|(key, _)| *key = session.contexts.unnamed());
         self.undo(session);
     }
 
