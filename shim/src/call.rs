@@ -196,7 +196,11 @@ impl Call {
         device: &Device,
         attempt: impl Fn() -> Result<Charge, OverQuota>,
     ) -> Result<Charge, Refusal> {
-        let again = |over| if self.make_room(session) { attempt() } else { Err(over) };
+        let again = |over: OverQuota| {
+            // Another thread or process may have given something back since.
+            let has_room = self.make_room(session) || session.budget.used(device) < over.used;
+            if has_room { attempt() } else { Err(over) }
+        };
         attempt().or_else(again).map_err(|over| {
             session.budget.refused(device, &over);
             Refusal::OverQuota

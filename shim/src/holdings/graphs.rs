@@ -14,7 +14,7 @@ use crate::holdings::allocations::ByAddress;
 use crate::holdings::pools::{Handles, Pools};
 use gpucap_abi::cuda::{CUdevice, CUgraphExec};
 use gpucap_core::ledger::Kind;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
 
 /// The graphs of a process.
@@ -32,6 +32,9 @@ struct GraphMemory {
     devices: BTreeMap<CUdevice, Account>,
 }
 
+/// How often a driver's answer is asked for again because graphs have changed in between.
+const TRIES: u32 = 8;
+
 /// Bytes by device.
 pub(crate) type Needs = BTreeMap<CUdevice, u64>;
 
@@ -41,6 +44,14 @@ struct Account {
     live: u64,
     /// Bytes charged: those, what the driver keeps of earlier ones, and what it reserves beyond both.
     charged: u64,
+    /// How often either has changed: what the driver has said since holds as long as this has not moved.
+    changes: u64,
+}
+
+impl Account {
+    const fn changed(&mut self) {
+        self.changes = self.changes.wrapping_add(1);
+    }
 }
 
 impl Graphs {
@@ -61,10 +72,12 @@ impl Graphs {
         for (device, bytes) in &needs {
             let account = memory.devices.entry(*device).or_default();
             account.live = account.live.saturating_add(*bytes);
+            account.changed();
         }
         for (device, charge) in charges {
             let account = memory.devices.entry(device).or_default();
             account.charged = account.charged.saturating_add(charge.commit().bytes);
+            account.changed();
         }
         memory.executables.insert(exec.address(), needs);
     }
@@ -76,6 +89,7 @@ impl Graphs {
         for (device, bytes) in &needs {
             let account = memory.devices.entry(*device).or_default();
             account.live = account.live.saturating_sub(*bytes);
+            account.changed();
         }
         Some(needs)
     }
@@ -86,6 +100,7 @@ impl Graphs {
         for (device, bytes) in &needs {
             let account = memory.devices.entry(*device).or_default();
             account.live = account.live.saturating_add(*bytes);
+            account.changed();
         }
         memory.executables.insert(exec.address(), needs);
     }
@@ -100,9 +115,9 @@ impl Graphs {
         ordinal: CUdevice,
     ) {
         let Ok(Some(device)) = budget.device(driver, ordinal) else { return };
-        let Some(reserved) = driver::cuda::graphs_reserved(driver, ordinal) else { return };
-        let mut memory = self.memory.lock();
+        let Some((reserved, mut memory)) = self.reserved(driver, ordinal) else { return };
         let account = memory.devices.entry(ordinal).or_default();
+        account.changed();
         if reserved > account.charged {
             let more = reserved.saturating_sub(account.charged);
             budget.charge_held(device, Kind::Graph, more).commit();
@@ -112,6 +127,27 @@ impl Graphs {
         let bytes = account.charged.saturating_sub(most);
         account.charged = account.charged.saturating_sub(bytes);
         budget.refund(Record { bytes, home: 0, device: device.index, kind: Kind::Graph });
+    }
+
+    /// What the driver has reserved for graphs on a device, and the table in which that still holds: another thread may
+    /// launch and end a graph, or trim, while the driver answers. `None` if it does so again and again: it looks itself.
+    fn reserved(
+        &self,
+        driver: &DriverCopy,
+        device: CUdevice,
+    ) -> Option<(u64, MutexGuard<'_, GraphMemory>)> {
+        let changes = |memory: &GraphMemory| memory.devices.get(&device).map(|of| of.changes);
+        let mut asked = changes(&self.memory.lock());
+        for _ in 0..TRIES {
+            let reserved = driver::cuda::graphs_reserved(driver, device)?;
+            let memory = self.memory.lock();
+            let changed = changes(&memory);
+            if changed == asked {
+                return Some((reserved, memory));
+            }
+            asked = changed;
+        }
+        None
     }
 
     /// Makes graphs give back what they only keep. False if there was nothing.
