@@ -241,16 +241,16 @@ pub(crate) fn destroy(call: &Call, next: impl Next<CuError>, pool: CUmemoryPool)
     let Some(session) = Session::begun() else { return next().map(drop) };
     let _changing = session.pools.handles.change();
     session.budget.forget_current_pool(pool.address());
-    let Some(name) = session.pools.end(call.driver, &session.budget, &session.memory, pool) else {
+    let Some(number) = session.pools.end(call.driver, &session.budget, pool) else {
         return next().map(drop);
     };
     match next() {
         Ok(_) => {
-            session.pools.ended(call.driver, &session.budget, name);
+            session.pools.ended(call.driver, &session.budget, number);
             Ok(())
         }
         Err(error) => {
-            session.pools.go_on(&session.memory, pool, name);
+            session.pools.go_on(pool, number);
             Err(error)
         }
     }
@@ -320,7 +320,7 @@ impl<P: Word> Taken<P> {
     /// Enters what the driver has taken and what was charged for it.
     fn entered(self, call: &Call, written: Written, (asked, charge): (Asked, Charge)) -> CuResult {
         let Self { session, device, pool, pointer, bytes } = self;
-        let charge = charge.completing(bytes).at_home_in(pool.address());
+        let charge = charge.completing(bytes).at_home_in(asked.pool);
         keep(session, pointer, &written, charge);
         let on = (&session.budget, device);
         session.pools.succeeded(call.driver, on, pool, asked).map_err(|over| {

@@ -187,19 +187,6 @@ impl Allocations {
         taken
     }
 
-    /// What was taken from a pool is known by another number from now on.
-    pub(crate) fn move_pool(&self, from: u64, to: u64) {
-        for shard in &self.shards {
-            let mut shard = shard.lock();
-            let Shard { classes, others, .. } = &mut *shard;
-            let of_it = |home: u64, kind: Kind| home == from && kind == Kind::Pool;
-            let classes = classes.iter_mut().filter(|class| of_it(class.home, class.kind));
-            classes.for_each(|class| class.home = to);
-            let others = others.values_mut().filter(|record| of_it(record.home, record.kind));
-            others.for_each(|record| record.home = to);
-        }
-    }
-
     /// Puts back what was taken out for an end that did not come.
     pub(crate) fn put_back(&self, taken: Vec<(u64, Record)>) {
         for (key, record) in taken {

@@ -19,7 +19,7 @@ use crate::budget::Budget;
 use crate::budget::device::Device;
 use crate::budget::record::Record;
 use crate::driver::{self, DriverCopy};
-use crate::holdings::allocations::{Allocations, ByAddress};
+use crate::holdings::allocations::ByAddress;
 use crate::sys::Short;
 use core::sync::atomic::{AtomicBool, Ordering};
 pub(crate) use frees::ContextStream;
@@ -41,12 +41,22 @@ pub(crate) struct Pools {
 
 #[derive(Default)]
 struct Table {
-    /// By address; those that were destroyed, by a number that is no address.
+    /// By number: records of what was taken from a pool have it, and no other pool ever does.
     pools: ByAddress<Pool>,
+    /// The number of each that is not destroyed, by address.
+    numbers: ByAddress<u64>,
+    /// How many there have been.
+    made: u64,
     /// In which steps the driver's pools grow.
     unit: Unit,
-    /// How many pools were destroyed before their last allocation was freed.
-    destroyed: u64,
+}
+
+impl Table {
+    /// A pool that is not destroyed, and in which steps pools grow.
+    fn known(&mut self, pool: CUmemoryPool) -> Option<(&mut Pool, &mut Unit)> {
+        let number = self.numbers.get(&pool.address())?;
+        Some((self.pools.get_mut(number)?, &mut self.unit))
+    }
 }
 
 /// The first number that no address of a process has.
@@ -58,7 +68,7 @@ impl Pools {
     /// Learns where a pool lives, and from which size on it gives back what is freed.
     pub(crate) fn learn(&self, driver: &DriverCopy, pool: CUmemoryPool, home: Home) {
         self.guess(driver, pool, home);
-        if let Some(known) = self.table.lock().pools.get_mut(&pool.address())
+        if let Some((known, _)) = self.table.lock().known(pool)
             && known.is_empty()
         {
             known.home = home; // it may have been a guess
@@ -70,21 +80,27 @@ impl Pools {
         if self.home(pool).is_none() {
             let threshold = driver::cuda::pool_threshold(driver, pool).unwrap_or(0);
             let tells = driver::cuda::pool_reserved(driver, pool);
-            let new = || Pool::new(home, threshold, tells);
-            self.table.lock().pools.entry(pool.address()).or_insert_with(new);
+            let mut table = self.table.lock();
+            let Table { pools, numbers, made, .. } = &mut *table;
+            numbers.entry(pool.address()).or_insert_with(|| {
+                let number = NO_ADDRESS | *made;
+                *made = made.saturating_add(1);
+                pools.insert(number, Pool::new([number, pool.address()], home, threshold, tells));
+                number
+            });
         }
     }
 
     /// Where a pool lives, if we know.
     pub(crate) fn home(&self, pool: CUmemoryPool) -> Option<Home> {
-        self.table.lock().pools.get(&pool.address()).map(|pool| pool.home)
+        self.table.lock().known(pool).map(|(known, _)| known.home)
     }
 
     /// A release threshold has been set.
     pub(crate) fn set_threshold(&self, pool: CUmemoryPool, threshold: u64) {
-        if let Some(pool) = self.table.lock().pools.get_mut(&pool.address()) {
-            pool.threshold = threshold;
-            self.note_releasable(pool);
+        if let Some((known, _)) = self.table.lock().known(pool) {
+            known.threshold = threshold;
+            self.note_releasable(known);
         }
     }
 
@@ -103,16 +119,15 @@ impl Pools {
         is_tight: bool,
     ) -> Asked {
         let mut table = self.table.lock();
-        let Table { pools, unit, .. } = &mut *table;
-        let Some(pool) = pools.get_mut(&pool.address()) else { return Asked::of_unknown(bytes) };
-        pool.device = Some(device);
-        pool.begin(bytes, is_tight, *unit)
+        let Some((known, unit)) = table.known(pool) else { return Asked::of_unknown(bytes) };
+        known.device = Some(device);
+        known.begin(bytes, is_tight, *unit)
     }
 
     /// An allocation has not come about; what was charged for it is given back.
     pub(crate) fn failed(&self, pool: CUmemoryPool, asked: Asked) {
-        if let Some(pool) = self.table.lock().pools.get_mut(&pool.address()) {
-            pool.failed(asked);
+        if let Some((known, _)) = self.table.lock().known(pool) {
+            known.failed(asked);
         }
     }
 
@@ -127,12 +142,10 @@ impl Pools {
         pool: CUmemoryPool,
         asked: Asked,
     ) -> Result<(), OverQuota> {
-        let address = pool.address();
         // Asked beforehand: the answer holds if nothing has changed since the allocation began.
         let reserved = asked.is_known().then(|| driver::cuda::pool_reserved(driver, pool).ok());
         let mut table = self.table.lock();
-        let Table { pools, unit, .. } = &mut *table;
-        let Some(known) = pools.get_mut(&address) else { return Ok(()) };
+        let Some((known, unit)) = table.known(pool) else { return Ok(()) };
         let is_current = known.is_as_begun(asked);
         known.succeeded(asked);
         let adopted = reserved.filter(|_| is_current).map(|reserved| {
@@ -140,9 +153,9 @@ impl Pools {
             self.adopt(known, idle, (budget, device))
         });
         drop(table);
-        adopted.unwrap_or_else(|| self.balance(driver, budget, address)).or_else(|_| {
+        adopted.unwrap_or_else(|| self.balance_of(driver, budget, pool)).or_else(|_| {
             self.give_back(driver, budget);
-            self.balance(driver, budget, address)
+            self.balance_of(driver, budget, pool)
         })
     }
 
@@ -150,10 +163,10 @@ impl Pools {
     /// reserved more than is charged. Otherwise what the allocation may have taken is remembered.
     pub(crate) fn is_taken(&self, driver: &DriverCopy, pool: CUmemoryPool, bytes: u64) -> bool {
         for attempt in 1..=TRIES {
-            let asked = self.table.lock().pools.get(&pool.address()).map(|pool| pool.changes);
+            let asked = self.table.lock().known(pool).map(|(known, _)| known.changes);
             let reserved = driver::cuda::pool_reserved(driver, pool).unwrap_or(0);
             let mut table = self.table.lock();
-            let Some(known) = table.pools.get_mut(&pool.address()) else { break };
+            let Some((known, _)) = table.known(pool) else { break };
             if asked == Some(known.changes) || attempt == TRIES {
                 return known.is_taken(reserved, bytes);
             }
@@ -203,15 +216,15 @@ impl Pools {
         if let Some(context) = context {
             table.pools.values_mut().for_each(|pool| pool.frees.context_done(context.address()));
         }
-        let releasing = |(address, pool): (&u64, &Pool)| {
-            (pool.may_release() && !pool.is_destroyed).then_some(*address)
+        let releasing = |(number, pool): (&u64, &Pool)| {
+            (pool.may_release() && !pool.is_destroyed).then_some(*number)
         };
         let releasing: Vec<u64> = table.pools.iter().filter_map(releasing).collect();
         drop(table);
         self.release_destroyed(driver, budget);
-        for address in releasing {
+        for number in releasing {
             // What is charged on top here is another thread's allocation, which sees to it itself.
-            let _ = self.balance(driver, budget, address);
+            let _ = self.balance(driver, budget, number);
         }
     }
 
@@ -234,10 +247,10 @@ impl Pools {
         let table = self.table.lock();
         let ending = table.pools.iter().filter(|(_, pool)| pool.is_destroyed && pool.may_release());
         let streams =
-            |(name, pool): (&u64, &Pool)| (*name, pool.frees.streams().collect::<Vec<_>>());
+            |(number, pool): (&u64, &Pool)| (*number, pool.frees.streams().collect::<Vec<_>>());
         let ending: Vec<_> = ending.map(streams).collect();
         drop(table);
-        for (name, streams) in ending {
+        for (number, streams) in ending {
             let is_idle = |freed: &ContextStream| {
                 let stream = freed.stream();
                 stream.is_some_and(|(context, stream)| {
@@ -245,7 +258,7 @@ impl Pools {
                 })
             };
             let done: Vec<ContextStream> = streams.into_iter().filter(is_idle).collect();
-            if let Some(pool) = self.table.lock().pools.get_mut(&name) {
+            if let Some(pool) = self.table.lock().pools.get_mut(&number) {
                 done.into_iter().for_each(|stream| pool.frees.done(stream));
                 self.note_releasable(pool);
             }
@@ -267,71 +280,66 @@ impl Pools {
 
     /// Brings the charge for a pool down to what the driver says it holds.
     pub(crate) fn settle(&self, driver: &DriverCopy, budget: &'static Budget, pool: CUmemoryPool) {
-        if self.balance(driver, budget, pool.address()).is_err() {
+        if self.balance_of(driver, budget, pool).is_err() {
             driver::cuda::trim_pool(driver, pool);
-            let _ = self.balance(driver, budget, pool.address()); // what does not fit now fits when it is next asked
+            let _ = self.balance_of(driver, budget, pool); // what does not fit now fits when it is next asked
         }
     }
 
     /// Makes every pool give back what it only keeps. False if there was nothing.
     pub(crate) fn give_back(&self, driver: &DriverCopy, budget: &'static Budget) -> bool {
-        let keeping = |(address, pool): (&u64, &Pool)| pool.keeps().then_some(*address);
+        let keeping =
+            |(number, pool): (&u64, &Pool)| pool.keeps().then_some((*number, pool.address));
         let table = self.table.lock();
-        let pools: Vec<u64> = table.pools.iter().filter_map(keeping).collect();
+        let pools: Vec<(u64, u64)> = table.pools.iter().filter_map(keeping).collect();
         let is_any = !pools.is_empty() || table.pools.values().any(|pool| pool.is_destroyed);
         drop(table);
-        for address in pools {
+        for (number, address) in pools {
             driver::cuda::trim_pool(driver, CUmemoryPool::from_address(address));
-            let _ = self.balance(driver, budget, address);
+            let _ = self.balance(driver, budget, number);
         }
         self.release_destroyed(driver, budget);
         is_any
     }
 
-    /// Takes a pool out, before the driver destroys it: another may be made at its address at once. What is still
-    /// allocated from it belongs to the number that is returned.
+    /// Takes a pool out, before the driver destroys it: another may be made at its address at once. Returns its number, to
+    /// which belongs what is still allocated from it.
     pub(crate) fn end(
         &self,
         driver: &DriverCopy,
         budget: &'static Budget,
-        memory: &Allocations,
         pool: CUmemoryPool,
     ) -> Option<u64> {
+        let number = *self.table.lock().numbers.get(&pool.address())?;
         // Afterwards it can be asked nothing any more: what stays is in use, or freed behind work that is not done.
         driver::cuda::trim_pool(driver, pool);
-        let _ = self.balance_by(driver, budget, pool.address(), |device, bytes| {
+        let _ = self.balance_by(driver, budget, number, |device, bytes| {
             budget.charge_held(device, Kind::Pool, bytes).commit();
             Ok(())
         });
         let mut table = self.table.lock();
-        let mut ending = table.pools.remove(&pool.address())?;
-        let name = NO_ADDRESS | table.destroyed;
-        table.destroyed = table.destroyed.saturating_add(1);
+        table.numbers.remove(&pool.address());
+        let ending = table.pools.get_mut(&number)?;
         ending.is_destroyed = true;
         ending.lose_unseen();
-        table.pools.insert(name, ending);
-        drop(table);
-        memory.move_pool(pool.address(), name);
-        Some(name)
+        Some(number)
     }
 
     /// The driver has destroyed a pool that was taken out.
-    pub(crate) fn ended(&self, driver: &DriverCopy, budget: &Budget, name: u64) {
-        if let Some(pool) = self.table.lock().pools.get(&name) {
+    pub(crate) fn ended(&self, driver: &DriverCopy, budget: &Budget, number: u64) {
+        if let Some(pool) = self.table.lock().pools.get(&number) {
             self.note_releasable(pool);
         }
         self.release_destroyed(driver, budget);
     }
 
-    /// The driver has not destroyed a pool: it goes on under its address.
-    pub(crate) fn go_on(&self, memory: &Allocations, pool: CUmemoryPool, name: u64) {
+    /// The driver has not destroyed a pool: it goes on.
+    pub(crate) fn go_on(&self, pool: CUmemoryPool, number: u64) {
         let mut table = self.table.lock();
-        if let Some(mut known) = table.pools.remove(&name) {
+        if let Some(known) = table.pools.get_mut(&number) {
             known.is_destroyed = false;
-            table.pools.insert(pool.address(), known);
+            table.numbers.insert(pool.address(), number);
         }
-        drop(table);
-        memory.move_pool(name, pool.address());
     }
 
     fn note_releasable(&self, pool: &Pool) {

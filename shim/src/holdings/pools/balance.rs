@@ -14,13 +14,24 @@ impl Pools {
     ///
     /// # Errors
     /// It holds more than is charged, and that does not fit under the limit.
+    pub(super) fn balance_of(
+        &self,
+        driver: &DriverCopy,
+        budget: &'static Budget,
+        pool: CUmemoryPool,
+    ) -> Result<(), OverQuota> {
+        let number = self.table.lock().numbers.get(&pool.address()).copied();
+        number.map_or(Ok(()), |number| self.balance(driver, budget, number))
+    }
+
+    /// The same of the pool with this number.
     pub(super) fn balance(
         &self,
         driver: &DriverCopy,
         budget: &'static Budget,
-        address: u64,
+        number: u64,
     ) -> Result<(), OverQuota> {
-        self.balance_by(driver, budget, address, grown(budget))
+        self.balance_by(driver, budget, number, grown(budget))
     }
 
     /// The same, where `charge` charges for what it holds beyond its charge.
@@ -28,17 +39,17 @@ impl Pools {
         &self,
         driver: &DriverCopy,
         budget: &'static Budget,
-        address: u64,
+        number: u64,
         charge: impl Fn(&Device, u64) -> Result<(), OverQuota>,
     ) -> Result<(), OverQuota> {
-        let mut state = self.table.lock().pools.get(&address).and_then(Pool::state);
+        let mut state = self.table.lock().pools.get(&number).and_then(Pool::state);
         for attempt in 1..=TRIES {
-            let Some((ordinal, changes)) = state else { break };
+            let Some((ordinal, address, changes)) = state else { break };
             let Ok(Some(device)) = budget.device(driver, ordinal) else { break };
             let reserved = driver::cuda::pool_reserved(driver, CUmemoryPool::from_address(address));
             let mut table = self.table.lock();
             let Table { pools, unit, .. } = &mut *table;
-            let Some(pool) = pools.get_mut(&address) else { break };
+            let Some(pool) = pools.get_mut(&number) else { break };
             let is_current = pool.changes == changes;
             if !is_current && attempt < TRIES {
                 state = pool.state();

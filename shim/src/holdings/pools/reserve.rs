@@ -18,6 +18,10 @@ pub(crate) enum Home {
 
 /// What is known of a pool.
 pub(super) struct Pool {
+    /// No other pool of the process ever has it.
+    number: u64,
+    /// Its handle, as long as it is not destroyed.
+    pub(super) address: u64,
     pub(super) home: Home,
     /// The device that is charged, once something has been.
     pub(super) device: Option<DeviceIndex>,
@@ -29,8 +33,9 @@ pub(super) struct Pool {
     pub(super) is_destroyed: bool,
     /// Bytes handed out.
     live: u64,
-    /// Bytes of allocations that are under way.
+    /// Bytes of allocations that are under way, and how many of these it had kept.
     pending: u64,
+    pending_paid: u64,
     /// Bytes charged for what it keeps beyond that.
     pub(super) kept: u64,
     /// How often any of these has changed.
@@ -46,6 +51,8 @@ pub(super) struct Pool {
 /// What an allocation takes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Asked {
+    /// The number of the pool; 0 if it is not known.
+    pub(crate) pool: u64,
     /// Its size.
     bytes: u64,
     /// The part that the pool keeps already, so that it is charged for.
@@ -59,7 +66,7 @@ pub(crate) struct Asked {
 impl Asked {
     /// An allocation from a pool that is not known.
     pub(super) const fn of_unknown(bytes: u64) -> Self {
-        Self { bytes, paid: 0, padding: 0, changes: None }
+        Self { pool: 0, bytes, paid: 0, padding: 0, changes: None }
     }
 
     /// Whether the pool is known.
@@ -111,8 +118,15 @@ impl Unit {
 impl Pool {
     /// A pool that is met now; `reserved` is what the driver says that it holds. Only one that does not know the question
     /// never tells.
-    pub(super) fn new(home: Home, threshold: u64, reserved: Result<u64, CuError>) -> Self {
+    pub(super) fn new(
+        [number, address]: [u64; 2],
+        home: Home,
+        threshold: u64,
+        reserved: Result<u64, CuError>,
+    ) -> Self {
         Self {
+            number,
+            address,
             home,
             device: None,
             threshold,
@@ -120,6 +134,7 @@ impl Pool {
             is_destroyed: false,
             live: 0,
             pending: 0,
+            pending_paid: 0,
             kept: 0,
             changes: 0,
             has_freed: reserved != Ok(0),
@@ -128,11 +143,13 @@ impl Pool {
         }
     }
 
-    /// The device that it lives on, and how often it has changed: what the driver then says of it holds as long as that has
+    /// The device that it lives on, its handle, and how often it has changed: what the driver then says of it holds as long as that has
     /// not moved. `None` if the driver cannot be asked, or is not to be.
-    pub(super) fn state(&self) -> Option<(CUdevice, u64)> {
+    pub(super) fn state(&self) -> Option<(CUdevice, u64, u64)> {
         match self.home {
-            Home::Device(ordinal) if !self.is_destroyed => Some((ordinal, self.changes)),
+            Home::Device(ordinal) if !self.is_destroyed => {
+                Some((ordinal, self.address, self.changes))
+            }
             _ => None,
         }
     }
@@ -153,22 +170,32 @@ impl Pool {
     pub(super) fn begin(&mut self, bytes: u64, is_tight: bool, unit: Unit) -> Asked {
         let paid = if is_tight || bytes <= self.kept { self.kept.min(bytes) } else { 0 };
         self.kept = self.kept.saturating_sub(paid);
+        // Without what is charged for others that are under way: should one of those fail, its charge goes, and with it what
+        // would have paid for a part of the step.
+        let held = self.live.saturating_add(self.kept).saturating_add(self.pending_paid);
+        let used = held.saturating_add(bytes);
         self.pending = self.pending.saturating_add(bytes);
+        self.pending_paid = self.pending_paid.saturating_add(paid);
         self.changed();
         let grows = paid < bytes && (unit.is_seen || !is_tight);
-        let padding = if grows { unit.padding(self.charged()) } else { 0 };
-        Asked { bytes, paid, padding, changes: Some(self.changes) }
+        let padding = if grows { unit.padding(used) } else { 0 };
+        Asked { pool: self.number, bytes, paid, padding, changes: Some(self.changes) }
     }
 
     /// The driver has refused an allocation, or we have.
     pub(super) fn failed(&mut self, asked: Asked) {
-        self.pending = self.pending.saturating_sub(asked.bytes);
+        self.no_longer_pending(asked);
         self.kept = self.kept.saturating_add(asked.paid);
         self.changed();
     }
 
-    pub(super) fn succeeded(&mut self, asked: Asked) {
+    const fn no_longer_pending(&mut self, asked: Asked) {
         self.pending = self.pending.saturating_sub(asked.bytes);
+        self.pending_paid = self.pending_paid.saturating_sub(asked.paid);
+    }
+
+    pub(super) fn succeeded(&mut self, asked: Asked) {
+        self.no_longer_pending(asked);
         self.live = self.live.saturating_add(asked.bytes);
         self.kept = self.kept.saturating_add(asked.padding);
         self.changed();
@@ -263,7 +290,7 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     fn pool() -> Pool {
-        Pool::new(Home::Device(0), 0, Ok(0))
+        Pool::new([1, 4096], Home::Device(0), 0, Ok(0))
     }
 
     /// A unit that has seen these reserves.
@@ -342,7 +369,7 @@ mod tests {
         pool.freed(60, None);
         assert_eq!(pool.idle(None, &mut seen), None);
         assert_eq!(pool.idle(Some(70), &mut seen), Some(30));
-        let mut silent = Pool::new(Home::Device(0), 0, Err(CuError::INVALID_VALUE));
+        let mut silent = Pool::new([1, 4096], Home::Device(0), 0, Err(CuError::INVALID_VALUE));
         allocate(&mut silent, 100, seen);
         assert_eq!(silent.idle(None, &mut seen), Some(0));
     }
