@@ -28,6 +28,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     }
     trials.push(trial("a context that was attached to ends with the last detach", attached));
     trials.push(trial("a detach that the driver refuses is no detach", detach_refused));
+    trials.push(trial("of two threads that detach at once one is the last", || contend("detach")));
     for end in ["cuCtxDestroy", "cuCtxDestroy_v2", "cuCtxDetach"] {
         let rule = format!(
             "{end}: a context whose end the driver refuses keeps all that it is charged for"
@@ -170,7 +171,7 @@ fn at_once() -> Result {
     contend("context")
 }
 
-/// Two threads do the same 4,000 times at once, and the book is right after each time.
+/// Two threads do something 4,000 times at once, and the ledger is right after each time.
 pub(crate) fn contend(what: &str) -> Result {
     contend_on(what, |run| run)
 }

@@ -1,5 +1,6 @@
 //! Graphs that allocate: charged when they are made executable, refunded as far as the driver keeps nothing of them.
 
+use crate::contexts::contend;
 use crate::{
     INVALID_VALUE, LIMIT, MIB, OUT_OF_MEMORY, SUCCESS, begin, calls, in_use, traced, with_limit,
 };
@@ -18,6 +19,8 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("an allocation in a captured stream is its graph's, and charged once", captured),
         trial("an allocation added as a node of any kind is charged with its graph", added),
         trial("the allocations of a graph inside a graph are charged with it", inside),
+        trial("and so are they however deep it is", deep),
+        trial("a graph that ends while another thread trims leaves the ledger right", at_once),
         trial("a graph that allocates is not copied", copied),
         trial("an allocation that a graph was made with cannot be changed afterwards", changed),
         trial("the graphs of a process are refunded when it dies", dies),
@@ -158,6 +161,28 @@ fn inside() -> Result {
     in_use(&run, LIMIT - 500)?;
     actor.expect(&[("cuGraphExecDestroy g", SUCCESS)])?;
     in_use(&run, 0)
+}
+
+fn deep() -> Result {
+    let run = with_limit(&LIMIT.to_string())?;
+    let mut actor = with_graph(&run, &[LIMIT - 1000])?;
+    let (mut inner, mut outer) = ('g', 'h');
+    for _ in 0..100 {
+        actor.expect(&[
+            (&format!("cuGraphCreate {outer}"), SUCCESS),
+            (&format!("move-child {outer} {inner}"), SUCCESS),
+        ])?;
+        (inner, outer) = (outer, inner);
+    }
+    actor.expect(&[("alloc a 1001", SUCCESS)])?;
+    actor.expect(&[(&format!("cuGraphInstantiateWithFlags {inner}"), OUT_OF_MEMORY)])?;
+    actor.expect(&[("free a", SUCCESS)])?;
+    actor.expect(&[(&format!("cuGraphInstantiateWithFlags {inner}"), SUCCESS)])?;
+    in_use(&run, LIMIT - 1000)
+}
+
+fn at_once() -> Result {
+    contend("graph")
 }
 
 fn copied() -> Result {

@@ -111,14 +111,19 @@ fn handle_again() -> Result {
         let mut actor = started(&run)?;
         actor.expect(&[(keep, SUCCESS)])?;
         used(&mut actor)?;
+        let heap = format!("limit z 2 {}", 8 * MIB + 300);
+        actor.expect(&[(&heap, SUCCESS)])?;
         let green = actor.call("cuGreenCtxDestroy a")?;
         let own = actor.call("cuCtxCreate_v2 d")?;
         if own.value != green.value {
             return Err(Stop::fail("the stub gives out another handle"));
         }
-        in_use(&run, 2 * PRICE + 1000)?;
+        in_use(&run, 2 * PRICE + 1300)?;
+        // The heap of the green one is the primary's, and this one has its own.
+        actor.expect(&[(&heap, SUCCESS)])?;
+        in_use(&run, 2 * PRICE + 1600)?;
         actor.expect(&[("cuCtxDestroy_v2 d", SUCCESS)])?;
-        in_use(&run, PRICE + 1000)?;
+        in_use(&run, PRICE + 1300)?;
         let end = if keep == "context 0" { "release 0" } else { "cuGreenCtxDestroy e" };
         actor.expect(&[(end, SUCCESS)])?;
         in_use(&run, 0)?;

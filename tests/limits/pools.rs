@@ -1,5 +1,6 @@
 //! Pools: what a pool keeps after it was freed is charged, and given back before a request is refused for it.
 
+use crate::contexts::contend;
 use crate::{
     LIMIT, MIB, OUT_OF_MEMORY, SUCCESS, answers, begin, calls, in_use, traced, with_limit,
 };
@@ -26,6 +27,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("what the pools of another process keep is that process's", another_keeps),
         trial("what the pools of a process kept is back when it dies", keeper_dies),
         trial("a pool that ends refunds what it kept, not what is in use", pool_ends),
+        trial("a pool that ends while another thread frees what was taken from it", at_once),
         trial("a pool in host memory is free of charge", on_host),
         trial("memory of the device's current pool is that pool's", current_pool),
         trial("a failure of the driver leaves what a pool keeps as it was", driver_fails),
@@ -194,6 +196,10 @@ fn pool_ends() -> Result {
     in_use(&run, 1000)?;
     actor.expect(&[("free-async a", SUCCESS)])?;
     in_use(&run, NOTHING)
+}
+
+fn at_once() -> Result {
+    contend("pool")
 }
 
 fn on_host() -> Result {

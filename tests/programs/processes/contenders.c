@@ -1,8 +1,12 @@
 /*
  * argv: WHAT ROUNDS PRICE BYTES. Two threads do the same at once, again and again, and after each round the first one
- * checks what the shim says is in use. WHAT is `limit`: both set the heap of one context, up and down again;
- * `context`: one destroys the context of the round before while the other makes one and allocates BYTES in it; or
- * `code`: both load a module, which takes BYTES, then both unload theirs. A context costs PRICE.
+ * checks what the shim says is in use. A context costs PRICE. WHAT is
+ *   limit    both set the heap of one context, to different sizes, and down again
+ *   context  one destroys the context of the round before while the other makes one and allocates BYTES in it
+ *   code     both load a module, which takes BYTES, then both unload theirs
+ *   detach   both detach from a context of two users
+ *   graph    one launches graphs that allocate most of the device and ends them, while the other trims what they keep
+ *   pool     one frees what it has of a pool, three times BYTES, while the other destroys the pool
  */
 #include "driver.h"
 
@@ -16,7 +20,10 @@
 
 #define USED(X) \
     X(cuInit) X(cuCtxCreate_v2) X(cuCtxDestroy_v2) X(cuCtxSetCurrent) X(cuCtxSetLimit) X(cuMemAlloc_v2) \
-    X(cuMemGetInfo_v2) X(cuModuleLoadData) X(cuModuleUnload)
+    X(cuMemGetInfo_v2) X(cuModuleLoadData) X(cuModuleUnload) X(cuCtxGetLimit) X(cuCtxAttach) X(cuCtxDetach) \
+    X(cuGraphCreate) X(cuGraphAddMemAllocNode) X(cuGraphInstantiateWithFlags) X(cuGraphLaunch) X(cuGraphDestroy) \
+    X(cuGraphExecDestroy) X(cuDeviceGraphMemTrim) X(cuMemFree_v2) X(cuMemPoolCreate) X(cuMemPoolDestroy) \
+    X(cuMemAllocFromPoolAsync) X(cuMemFreeAsync) X(cuCtxSynchronize)
 #define POINTER(name) static name##_fn call_##name;
 USED(POINTER)
 
@@ -51,12 +58,101 @@ static void set_limits(int first)
     size_t *fails = first ? &failed : &failed_beside;
     *fails += call_cuCtxSetCurrent(kept) != 0;
     for (size_t round = 0; round < rounds; round++) {
-        size_t more = round % 2 ? 0 : bytes;
+        size_t more = round % 2 ? 0 : first ? bytes : 2 * bytes, kept_size = 0;
         meet();
         *fails += call_cuCtxSetLimit(HEAP, HEAP_AT_START + more) != 0;
         meet();
+        if (first) {
+            failed += call_cuCtxGetLimit(&kept_size, HEAP) != 0;
+            check(price + kept_size - HEAP_AT_START);
+        }
+    }
+}
+
+/* Now earlier, now later in the other's call. */
+static void wait_a_little(size_t round)
+{
+    for (volatile size_t spin = round % 4096; spin; spin--)
+        continue;
+}
+
+static void detach(int first)
+{
+    static CUcontext shared;
+    size_t *fails = first ? &failed : &failed_beside;
+    CUcontext same;
+    for (size_t round = 0; round < rounds; round++) {
         if (first)
-            check(price + more);
+            failed += call_cuCtxCreate_v2(&shared, 0, 0) || call_cuCtxAttach(&same, 0) || same != shared;
+        meet();
+        *fails += call_cuCtxSetCurrent(shared) != 0;
+        meet();
+        if (!first)
+            wait_a_little(round);
+        *fails += call_cuCtxDetach(shared) != 0;
+        meet();
+        if (first) {
+            failed += call_cuCtxSetCurrent(kept) != 0;
+            check(price);
+        }
+    }
+}
+
+static void end_graphs(int first)
+{
+    static atomic_int over;
+    size_t all = 0, size = 0;
+    if (!first) {
+        failed_beside += call_cuCtxSetCurrent(kept) != 0;
+        while (!atomic_load(&over))
+            failed_beside += call_cuDeviceGraphMemTrim(0) != 0;
+        return;
+    }
+    /* Two of them would not fit. */
+    failed += call_cuMemGetInfo_v2(&size, &all) != 0;
+    size = size / 4 * 3;
+    for (size_t round = 0; round < rounds; round++) {
+        CUgraph graph;
+        CUgraphNode node;
+        CUgraphExec exec;
+        CUDA_MEM_ALLOC_NODE_PARAMS params = {.bytesize = size};
+        params.poolProps.allocType = 1, params.poolProps.location = (CUmemLocation){1, 0};
+        failed += call_cuGraphCreate(&graph, 0) || call_cuGraphAddMemAllocNode(&node, graph, NULL, 0, &params) ||
+                  call_cuGraphInstantiateWithFlags(&exec, graph, 0);
+        failed += call_cuGraphLaunch(exec, NULL) || call_cuCtxSynchronize();
+        failed += call_cuGraphExecDestroy(exec) || call_cuGraphDestroy(graph);
+        check(price + size); /* no node has freed it */
+        failed += call_cuMemFree_v2(params.dptr) != 0;
+    }
+    atomic_store(&over, 1);
+    failed += call_cuDeviceGraphMemTrim(0) != 0;
+}
+
+static void end_pools(int first)
+{
+    static CUmemoryPool pool;
+    failed_beside += !first && call_cuCtxSetCurrent(kept);
+    for (size_t round = 0; round < rounds; round++) {
+        CUmemPoolProps props = {.allocType = 1, .location = {1, 0}};
+        CUdeviceptr taken[3];
+        if (first) {
+            failed += call_cuMemPoolCreate(&pool, &props) != 0;
+            for (int i = 0; i < 3; i++)
+                failed += call_cuMemAllocFromPoolAsync(&taken[i], bytes, pool, NULL) != 0;
+        }
+        meet();
+        if (first) {
+            for (int i = 0; i < 3; i++)
+                failed += call_cuMemFreeAsync(taken[i], NULL) != 0;
+        } else {
+            wait_a_little(round);
+            failed_beside += call_cuMemPoolDestroy(pool) != 0;
+        }
+        meet();
+        if (first) {
+            failed += call_cuCtxSynchronize() != 0;
+            check(price);
+        }
     }
 }
 
@@ -65,9 +161,7 @@ static void change_contexts(int first)
     for (size_t round = 0; round < rounds; round++) {
         CUdeviceptr pointer;
         meet();
-        /* Now earlier, now later in the other's call. */
-        for (volatile size_t spin = first ? 0 : round % 4096; spin; spin--)
-            continue;
+        wait_a_little(first ? 0 : round);
         if (first)
             failed += call_cuCtxDestroy_v2(kept) != 0;
         else
@@ -90,8 +184,7 @@ static void load_code(int first)
     for (size_t round = 0; round < rounds; round++) {
         CUmodule module;
         meet();
-        for (volatile size_t spin = first ? 0 : round % 4096; spin; spin--)
-            continue;
+        wait_a_little(first ? 0 : round);
         *fails += call_cuModuleLoadData(&module, ".version") != 0;
         meet();
         if (first)
@@ -103,6 +196,14 @@ static void load_code(int first)
             check(price);
     }
 }
+
+static const struct {
+    const char *name;
+    void (*body)(int first);
+} bodies[] = {
+    {"limit", set_limits}, {"context", change_contexts}, {"code", load_code},
+    {"detach", detach},    {"graph", end_graphs},        {"pool", end_pools},
+};
 
 static void (*body)(int first);
 
@@ -117,7 +218,11 @@ int main(int argc, char **argv)
     pthread_t beside;
     if (argc != 5)
         return 2;
-    body = strcmp(argv[1], "limit") == 0 ? set_limits : strcmp(argv[1], "code") == 0 ? load_code : change_contexts;
+    for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++)
+        if (strcmp(argv[1], bodies[i].name) == 0)
+            body = bodies[i].body;
+    if (!body)
+        return 2;
     rounds = strtoul(argv[2], NULL, 10), price = strtoul(argv[3], NULL, 10), bytes = strtoul(argv[4], NULL, 10);
     void *library = dlopen("libcuda.so.1", RTLD_NOW);
 #define FIND(name) if (!library || !(call_##name = (name##_fn)dlsym(library, #name))) return 3;
