@@ -121,7 +121,7 @@ options! {
 
     GPU_CORE_PCT => core: Option<PerGpu<Share>> = None;
     Lowers, default "no limit",
-    allowed "1 to 100, or per GPU: 0=30,GPU-<uuid>=50",
+    allowed "1 to 100 with at most two decimals: 30, 12.5, 30%, or per GPU: 0=30,GPU-<uuid>=50",
     "Share of each GPU's time, in percent";
 
     GPU_PROFILE => profile: Option<PerGpu<Profile>> = None;
@@ -137,7 +137,7 @@ options! {
 
     GPU_CORE_MAX_PCT => core_max: Option<PerGpu<Share>> = None;
     Lowers, default "100",
-    allowed "1 to 100, or per GPU: 0=80,GPU-<uuid>=50",
+    allowed "1 to 100 with at most two decimals: 30, 12.5, 30%, or per GPU: 0=80,GPU-<uuid>=50",
     "Most of each GPU's time, in percent, borrowed time included; without GPU_CORE_PCT also the share";
 
     GPU_CORE_PRIORITY => core_priority: Option<CorePriority> = None;
@@ -153,7 +153,7 @@ options! {
     GPUCAP_OWN_LIMITS => own_limits: OwnLimits = OwnLimits::default();
     Read, default "none",
     allowed "names of the variables above, as in GPU_MEM_LIMIT,GPU_CORE_PCT",
-    "Which of them a `gpucap run` inside a container or run has set: they hold whatever becomes of the limits around it";
+    "Names of the limit variables that an inner `gpucap run` has set: raising the outer limit later does not raise these";
 
     GPUCAP_CONTEXT_MEM => context_mem: Option<ContextPrice> = None;
     Ignored, default "256Mi; outside of containers what NVML says",
