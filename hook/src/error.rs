@@ -66,6 +66,9 @@ pub(crate) enum Error {
     /// A GPU of a CDI device cannot be named by its UUID.
     #[error("cdi: {0}")]
     CdiGpu(String),
+    /// `/proc` does not show this process: it is not mounted, or that of another pid namespace.
+    #[error("run: /proc does not show this process, {pid}: {}", reason(why))]
+    Unseen { pid: u32, why: io::Error },
     /// A file that was named cannot be read.
     #[error("{}: {}", path.display(), reason(why))]
     File { path: PathBuf, why: io::Error },
@@ -138,7 +141,8 @@ impl Error {
             | Self::Incomparable { .. }
             | Self::NoLibrary(_)
             | Self::Unloadable { .. }
-            | Self::Ledger { .. } => Exit::NOT_RUN,
+            | Self::Ledger { .. }
+            | Self::Unseen { .. } => Exit::NOT_RUN,
             Self::Start { why, .. } if why.kind() == io::ErrorKind::NotFound => Exit::NOT_FOUND,
             Self::Start { .. } => Exit::NOT_EXECUTABLE,
             Self::Stage(_) => Exit::UNKNOWN_STAGE,

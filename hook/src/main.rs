@@ -34,11 +34,12 @@ fn main() -> ExitCode {
     let line = match Line::try_parse() {
         Ok(line) => line,
         Err(asked) => {
-            // Where neither help nor errors can be written, there is nothing left to do.
-            drop(asked.print());
+            let printed = asked.print();
+            if !asked.use_stderr() {
+                return end(output::printed(printed).map(|()| Exit::OK));
+            }
             // The program that `run` becomes may end with any lower code.
-            let usage = if Line::is_run() { Exit::NOT_RUN } else { Exit::USAGE };
-            return if asked.use_stderr() { usage } else { Exit::OK }.into();
+            return if Line::is_run() { Exit::NOT_RUN } else { Exit::USAGE }.into();
         }
     };
     end(line.execute())

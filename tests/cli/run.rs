@@ -53,6 +53,8 @@ fn codes() -> Result {
     for (words, code) in [
         (&["run", "--", "true"][..], 125),
         (&["run", "--mem", "1Gi", "--", "no-such-program"], 127),
+        (&["run", "--mem", "1Gi", "--", ""], 127),
+        (&["run", "--mem", "1Gi", "--gpu", "0", "--gpu", "0", "--", "true"], 0),
         (&["run", "--mem", "1Gi", "--", "/etc/passwd"], 126),
         (&["run", "--mem", "1Gi"], 125),
         (&["run"], 125),

@@ -12,6 +12,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     vec![
         trial("help: the commands stand in groups, each in one", groups),
         trial("help: -h is shorter than --help, which has the exit status", short_and_long),
+        trial("help: where it cannot be written is a failure", unwritable),
         trial("color: always paints without a terminal, never does not", colors),
         trial("config: a file that is named must exist", named_configuration),
         trial("status: ps, ls and list are other names for it", aliases),
@@ -45,6 +46,17 @@ fn groups() -> Result {
         let found = help.get(start..end).is_some_and(|part| part.contains(&line));
         expect(found, || format!("{name} is not below {}: {help}", headings[heading]))?;
         expect(help.matches(&line).count() == 1, || format!("{name} is there twice: {help}"))?;
+    }
+    Ok(())
+}
+
+fn unwritable() -> Result {
+    for words in [&["--help"][..], &["help", "run"], &["--version"], &["status"]] {
+        let shell = "exec \"$@\" >/dev/full";
+        let through = ["sh", "-c", shell, "sh"].map(str::as_ref);
+        let output = gpucap(words)?.through(&through).output()?;
+        ended(&output, 1)?;
+        says(&output, "standard output: no space left on device")?;
     }
     Ok(())
 }

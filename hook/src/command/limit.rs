@@ -173,7 +173,8 @@ impl Budget {
 
 /// A percentage has no meaning here: which card it would be of is not known to the host.
 fn size(text: &str) -> std::result::Result<Bytes, String> {
-    if text.trim_end().ends_with('%') {
+    let text = text.trim();
+    if text.ends_with('%') {
         return Err("a percentage cannot be given here; give a size, as in 4Gi".into());
     }
     text.parse().map_err(|why: UnitError| why.to_string())

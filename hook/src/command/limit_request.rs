@@ -15,7 +15,8 @@ use gpucap_core::config::{
 use gpucap_core::limits::file::Key;
 use gpucap_core::units::{Amount, ComputeLimit, Doubt, Share};
 use gpucap_plan::Card;
-use std::fmt::{Display, Write};
+use std::collections::BTreeSet;
+use std::fmt::Display;
 
 /// The limits of a run, or of the environment.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -304,12 +305,9 @@ fn option<T: Value>(
         if value.contains(['=', ',']) {
             return Err(Error::GpuTwice { option, held });
         }
-        text.clear();
-        for gpu in gpus {
-            let comma = if text.is_empty() { "" } else { "," };
-            // Writing to a String cannot fail.
-            let _ = write!(text, "{comma}{gpu}={value}");
-        }
+        // One that is named twice is one.
+        let named: BTreeSet<_> = gpus.iter().map(|gpu| format!("{gpu}={value}")).collect();
+        text = named.into_iter().collect::<Vec<_>>().join(",");
     }
     match PerGpu::parse(&text) {
         Ok(list) => Ok(Some(list)),

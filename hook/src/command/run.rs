@@ -190,8 +190,7 @@ impl Inherited {
         if self.by_hook || self.ledger.is_some() || self.budget.limits() {
             return Ok(None);
         }
-        let name = Name::of_run(sys::uid(), Process::own())
-            .map_err(|why| Error::Ledger { path: "/proc/self".into(), why })?;
+        let name = Name::of_run(sys::uid(), Process::own()).map_err(unseen)?;
         let path = name.path();
         match ledgers::make(&path) {
             Ok(is_new) => Ok(Some((path, is_new))),
@@ -215,8 +214,13 @@ fn preloaded() -> Result<OsString> {
     if list.is_some_and(is_there) || is_there(OsStr::from_bytes(&everywhere)) {
         return Ok(list.unwrap_or_default().to_owned());
     }
-    let own = env::current_exe().unwrap_or_default();
+    let own = env::current_exe().map_err(unseen)?;
     Ok(preload::joined(list, &preload::library(&own)?))
+}
+
+/// `/proc` is not that of this process.
+fn unseen(why: std::io::Error) -> Error {
+    Error::Unseen { pid: std::process::id(), why }
 }
 
 /// The file of a program, as the shell would find it: a path, or a name in `PATH`.
@@ -231,7 +235,10 @@ fn found(program: &OsStr) -> Result<PathBuf> {
     };
     let found = env::split_paths(&path).map(|directory| directory.join(program)).find(executable);
     found.ok_or_else(|| Error::Start {
-        program: program.display().to_string(),
+        program: match program.is_empty() {
+            true => "\"\"".into(),
+            false => program.display().to_string(),
+        },
         why: std::io::Error::new(std::io::ErrorKind::NotFound, "not found in PATH"),
     })
 }

@@ -8,7 +8,12 @@ use std::io::{self, Write};
 /// Writes a result, with its colours where they are shown. A reader that has seen enough (`gpucap status | head`) is not a failure.
 pub(crate) fn print(text: &str) -> Result {
     let mut out = AutoStream::auto(io::stdout().lock());
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    printed(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+}
+
+/// What becomes of a result that was written.
+pub(crate) fn printed(result: io::Result<()>) -> Result {
+    match result {
         Err(why) if why.kind() != io::ErrorKind::BrokenPipe => Err(Error::Output(why)),
         _ => Ok(()),
     }
