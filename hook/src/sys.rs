@@ -59,14 +59,17 @@ pub(crate) fn random() -> io::Result<u128> {
     Ok(u128::from_ne_bytes(bytes))
 }
 
-/// The socket that the program's starter left open under this number, which nothing here has asked for before.
-pub(crate) fn inherited_socket(number: i32) -> io::Result<UnixStream> {
+/// The socket that the program's starter left open under this number.
+///
+/// # Safety
+/// No other object owns the descriptor: nothing has been opened under this number since the program began, and it is asked
+/// for once.
+pub(crate) unsafe fn inherited_socket(number: i32) -> io::Result<UnixStream> {
     // SAFETY: no conditions.
     if unsafe { libc::fcntl(number, libc::F_GETFD) } < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: open, as was just checked, since before this program began; so no other object owns it, as the caller
-    // promises.
+    // SAFETY: open, as was just checked, and owned by no other object, as the caller promises.
     Ok(unsafe { UnixStream::from_raw_fd(number) })
 }
 
@@ -86,12 +89,17 @@ pub(crate) fn readable(file: &impl AsRawFd, most: Duration) -> bool {
     unsafe { libc::poll(&raw mut asked, 1, most) == 1 }
 }
 
-/// A type that may be mapped: made of atomic words, so that every content is valid and other processes may write to
-/// it.
-pub(crate) trait Words {}
-impl Words for UsagePage {}
-impl Words for Ledger {}
-impl Words for LivePage {}
+/// A type that may be mapped.
+///
+/// # Safety
+/// It is made of atomic words alone: every content is valid, and other processes may write to it.
+pub(crate) unsafe trait Words {}
+// SAFETY: as its module says, and a test of the layout holds.
+unsafe impl Words for UsagePage {}
+// SAFETY: the same.
+unsafe impl Words for Ledger {}
+// SAFETY: the same.
+unsafe impl Words for LivePage {}
 
 /// A shared structure, mapped or copied.
 pub(crate) struct Map<T: Words> {
@@ -139,10 +147,10 @@ impl<T: Words> Map<T> {
         Ok(Self { address, of: PhantomData })
     }
 
-    /// What it says at the moment. Only to be read, unless it was mapped to be written: a change would be a fault.
+    /// What it says at the moment; a change of a copy is seen by nothing else.
     pub(crate) fn get(&self) -> &T {
-        // SAFETY: page-aligned, as long as the structure, mapped as long as `self`; `Words` promises that every
-        // content is valid. A caller that asks for a map that is only read loads and nothing else.
+        // SAFETY: page-aligned, as long as the structure, mapped for reading and writing as long as `self`; `Words`
+        // promises that every content is valid.
         unsafe { &*self.address.cast::<T>() }
     }
 }
