@@ -10,7 +10,7 @@ use crate::{
     throttle::{
         Allowance, Bucket, Launch, PeerReport, Permit, Signature, UsageReport,
         admission::{Admission, shares::Shares},
-        charging::{Charging, settlement::Due},
+        charging::{Charging, costs::Sample, settlement::Due},
         timeline::{Timeline, stream::StreamId},
     },
     units::{ComputeLimit, Share},
@@ -18,6 +18,7 @@ use crate::{
 
 /// 1 ms for each launch of unknown length.
 const BIG: Signature = Signature::kernel(9, 4096);
+const NEW: Signature = Signature::kernel(11, 4096);
 
 /// A sibling at 50 % was charged for all of the time that this process at 5 % measured.
 #[test]
@@ -240,18 +241,24 @@ proptest! {
 
     #[test]
     fn all_that_is_reserved_is_replaced_by_what_is_due(
-        acts in prop::collection::vec((0..4_u8, any::<bool>(), 0..2_000_000_u64), 1..60),
+        acts in prop::collection::vec((0..4_u8, 0..3_usize, 0..2_000_000_u64), 1..60),
     ) {
         let word = Word::default();
         let bucket = Bucket::new(&word, Share::from_percent(50).unwrap());
         let mut admission = Admission::new(bucket, NOW);
         let mut timeline = Timeline::<usize>::new(NOW);
         let (charging, stream) = (Charging::default(), timeline.register(NOW));
+        // A small one, after which there is an allowance, and a long one; the third is never measured.
+        for (signature, ns) in [(KERNEL, 10_000), (BIG, 3 * MS)] {
+            let sample =
+                Sample { ns, clean: true, is_whole: false, is_collective: false, explained: false };
+            (0..4).for_each(|_| charging.costs().learn(signature, sample));
+        }
         let allowance: Arc<Allowance> = Arc::default();
         let (full, mut due_ns) = (bucket.balance(NOW), 0_i64);
         let mut permits: Vec<Permit> = Vec::new();
-        for (act, is_big, ns) in acts {
-            let launch = Launch::kernel(if is_big { BIG } else { KERNEL });
+        for (act, which, ns) in acts {
+            let launch = Launch::kernel([KERNEL, BIG, NEW][which]);
             let permit = (!permits.is_empty()).then(|| permits.remove(0));
             let reserved = permit.map(|permit| permit.reserved);
             match act {
@@ -270,19 +277,26 @@ proptest! {
                         stream, reserved, batch_ns: 0, waited: false, events: true,
                     }));
                     let balance = bucket.balance(NOW);
+                    let has_unmeasured = permits.iter().any(|permit| permit.reserved.unmeasured);
                     match admission.waits_until(launch, NOW, &mut timeline, &charging) {
-                        Some(until) => prop_assert!(until > NOW && (balance <= 0 || !permits.is_empty())),
+                        Some(until) => prop_assert!(until > NOW && (balance < full || has_unmeasured)),
                         None => permits.push(admission.admit(
                             stream, &allowance, launch, NOW, &mut timeline, &charging,
                         )),
                     }
                 }
             }
-            let reserved_ns: u64 = permits.iter().map(|permit| permit.reserved.ns).sum();
-            prop_assert_eq!(admission.reserved_ns(), reserved_ns);
-            prop_assert_eq!(full - bucket.balance(NOW), due_ns + i64::try_from(reserved_ns).unwrap());
+            let of_permits: u64 = permits.iter().map(|permit| permit.reserved.ns).sum();
+            prop_assert!(admission.reserved_ns() >= of_permits);
+            let charged_ns = due_ns + i64::try_from(admission.reserved_ns()).unwrap();
+            prop_assert_eq!(full - bucket.balance(NOW), charged_ns);
+            if ns % 3 == 0 {
+                // Nothing was taken out of the allowance.
+                admission.close_allowances(NOW, &mut timeline);
+                prop_assert_eq!(admission.reserved_ns(), of_permits);
+            }
             // Of launches of unknown length one is in flight.
-            prop_assert!(permits.len() <= 1);
+            prop_assert!(permits.iter().filter(|permit| permit.reserved.unmeasured).count() <= 1);
         }
     }
 }
