@@ -19,3 +19,8 @@ mod tests;
 
 pub use compute_limit::ComputeLimit;
 pub use quantity::{Amount, Bytes, Doubt, Share, UnitError};
+
+/// A length of time or a number of bytes, for differences. What does not fit is longer than any uptime.
+pub(crate) fn signed(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}

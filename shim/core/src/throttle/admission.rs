@@ -15,7 +15,7 @@ pub(crate) mod gang;
 pub(crate) mod reserve;
 pub(crate) mod shares;
 
-use bucket::{Bucket, PERIOD_NS, signed};
+use bucket::{Bucket, PERIOD_NS};
 use gang::Gang;
 use shares::Shares;
 
@@ -24,7 +24,7 @@ use super::{
     signature::{Launch, Meeting},
     timeline::{Timeline, stream::Reserved},
 };
-use crate::units::{ComputeLimit, Share};
+use crate::units::{ComputeLimit, Share, signed};
 
 /// The decisions at the gate of a device, as one process makes them.
 #[derive(Debug)]
@@ -83,7 +83,7 @@ const STALL_ESTIMATES: u64 = 8;
 const STALL_UNMEASURED_NS: u64 = 10_000_000_000;
 /// After each launch that was let through because nothing moved, the stall time doubles, until the gate opens
 /// regularly: a launch that others wait for comes soon, and a queue of long kernels must not grow without bound.
-const MOST_DOUBLINGS: u32 = 10;
+const MOST_STALL_DOUBLINGS: u32 = 10;
 /// The debt up to which a collective goes at once and is paid for afterwards, in time to flow in. A step of a program
 /// with other kernels never owes this much for its collectives; without the bound, a program of collectives alone
 /// would never pay.
@@ -358,7 +358,7 @@ impl<'a> Admission<'a> {
 
     /// Returns `ns`, doubled for each launch that went through the closed gate.
     fn doubled(&self, ns: u64) -> u64 {
-        ns.saturating_mul(1 << self.let_through.min(MOST_DOUBLINGS))
+        ns.saturating_mul(1 << self.let_through.min(MOST_STALL_DOUBLINGS))
     }
 
     fn recheck_at<E>(&self, now: u64, timeline: &Timeline<E>, charging: &Charging) -> u64 {

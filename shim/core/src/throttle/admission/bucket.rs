@@ -13,7 +13,10 @@
 //!
 //! With a bucket for each process in its place, `W13 4 processes x 10 us` misses its bound at 30 %.
 
-use crate::{sync::Word, units::Share};
+use crate::{
+    sync::Word,
+    units::{Share, signed},
+};
 
 /// A view of the shared word with one share.
 #[derive(Clone, Copy, Debug)]
@@ -154,8 +157,4 @@ impl<'a> Bucket<'a> {
 pub(crate) fn repaired(word: u64, now: u64) -> u64 {
     // Twice the horizon: a charge by a thread with an older clock reading must still look valid.
     if word > now.saturating_add(2 * HORIZON_NS) { now } else { word }
-}
-
-pub(crate) fn signed(ns: u64) -> i64 {
-    i64::try_from(ns).unwrap_or(i64::MAX)
 }

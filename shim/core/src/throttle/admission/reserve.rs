@@ -45,7 +45,7 @@ const ALLOWANCE_LAUNCHES: u8 = 192;
 const UNKNOWN_LENT_NS: u64 = 3 * PERIOD_NS;
 /// The guess for an unmeasured launch that cannot be held back doubles with each other one in flight, at most this
 /// often: its caller waits for what is reserved, so a queue of unknown work grows slowly, whatever the length of each.
-const MOST_DOUBLINGS: u64 = 12;
+const MOST_GUESS_DOUBLINGS: u64 = 12;
 /// The largest debt that a dead process can leave. A restarted program must not wait for minutes because of a kernel
 /// that ended long before its process did.
 const LEFT_NS: u64 = 2_000_000_000;
@@ -105,7 +105,7 @@ impl Admission<'_> {
         timeline: &Timeline<E>,
         charging: &Charging,
     ) -> Permit {
-        let others = self.unmeasured.min(MOST_DOUBLINGS);
+        let others = self.unmeasured.min(MOST_GUESS_DOUBLINGS);
         let mut reserved = self.reservation(launch, charging);
         if reserved.unmeasured {
             reserved.ns = launch.first_ns << others;

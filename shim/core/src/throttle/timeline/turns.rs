@@ -23,11 +23,11 @@ use std::collections::VecDeque;
 
 use lending::Demand;
 pub(crate) use peers::LONG_TURN_NS;
-use peers::{PageCredit, Peer, signed};
+use peers::{PageCredit, Peer};
 
 use crate::{
     throttle::usage_report::{PeerReport, UsageReport},
-    units::{ComputeLimit, Share},
+    units::{ComputeLimit, Share, signed},
 };
 
 /// The turns of this process on one device.

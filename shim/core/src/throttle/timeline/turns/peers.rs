@@ -3,7 +3,7 @@
 use super::lending::{ACTIVE_NS, SHORT_NS, SILENT_NS, WAITING_NS};
 use crate::{
     throttle::usage_report::{PeerReport, UNKNOWN_NS, UsageReport},
-    units::{ComputeLimit, Share},
+    units::{ComputeLimit, Share, signed},
 };
 
 /// How much more of a container's reports may count; of this process's own container, all of it.
@@ -70,16 +70,16 @@ pub(crate) const LONG_TURN_NS: u64 = 5_000_000;
 const MOST_LEFT_NS: u64 = 10_000_000_000;
 /// A container that has used little may use its share of this much time at once: the time in which a long kernel is
 /// paid off.
-const SAVED_NS: u64 = 4_000_000_000;
+const MOST_CREDIT_NS: u64 = 4_000_000_000;
 /// A new container begins with this much credit: short-lived processes do not get fresh trust each time.
-const SAVED_AT_FIRST_NS: u64 = 200_000_000;
+const CREDIT_AT_FIRST_NS: u64 = 200_000_000;
 
 impl PageCredit {
     pub(crate) fn new(published: &PeerReport, now: u64) -> Self {
         let guaranteed = published.limit.and_then(ComputeLimit::guaranteed);
         let allowed_ns = match published.limit {
             None => u64::MAX,
-            Some(_) => guaranteed.map_or(0, |share| share.of(SAVED_AT_FIRST_NS)),
+            Some(_) => guaranteed.map_or(0, |share| share.of(CREDIT_AT_FIRST_NS)),
         };
         Self {
             number: published.page,
@@ -107,7 +107,7 @@ impl PageCredit {
         let [alone, beside] = self.parts.map(|part| move |ns| part.map_or(0, |part| part.of(ns)));
         let more = alone(passed.saturating_sub(there)) + beside(there.min(passed));
         let more = more.saturating_add(more / LATE_PARTS);
-        let saved_ns = limit.share().of(SAVED_NS);
+        let saved_ns = limit.share().of(MOST_CREDIT_NS);
         for credit in [&mut self.allowed_ns, &mut self.most_allowed_ns] {
             *credit = credit.saturating_add(more).min(saved_ns);
         }
@@ -284,8 +284,4 @@ impl Peer {
 fn taken_back(left_ns: i64, ns: u64) -> (i64, u64) {
     let back = u64::try_from(left_ns).unwrap_or(0).min(ns);
     (left_ns.saturating_sub_unsigned(back), back)
-}
-
-pub(crate) fn signed(ns: u64) -> i64 {
-    i64::try_from(ns).unwrap_or(i64::MAX)
 }
