@@ -152,7 +152,17 @@ fn start(
         // It ends now, and so would its record with the next hook.
         drop(records.remove(record));
     }
-    let Outcome { done, usage_page_error } = outcome?;
+    note(&outcome?, journal, &state.id);
+    // A host that cannot remember it can still limit it.
+    if let Err(why) = records.and_then(|records| records.write(&record?)) {
+        let what = format!("`gpucap status` will not show it: {}", crate::error::reason(&why));
+        journal.note(Level::Warning, &state.id, &what);
+    }
+    Ok(())
+}
+
+/// Logs how the container was put under its limits.
+fn note(Outcome { done, usage_page_error }: &Outcome, journal: &mut Journal<'_>, id: &str) {
     let (level, what) = match done {
         Done::Limited => (Level::Info, "limited"),
         Done::Already => (Level::Info, "was limited already"),
@@ -161,19 +171,13 @@ fn start(
         }
         Done::WithoutGlibc => (Level::Warning, "its image has no glibc: nothing loads the library"),
     };
-    journal.note(level, &state.id, what);
+    journal.note(level, id, what);
     if let Some(why) = usage_page_error {
-        let why = crate::error::reason(&why);
+        let why = crate::error::reason(why);
         let what =
             format!("without a usage page, it may get less than its share beside others: {why}");
-        journal.note(Level::Warning, &state.id, &what);
+        journal.note(Level::Warning, id, &what);
     }
-    // A host that cannot remember it can still limit it.
-    if let Err(why) = records.and_then(|records| records.write(&record?)) {
-        let what = format!("`gpucap status` will not show it: {}", crate::error::reason(&why));
-        journal.note(Level::Warning, &state.id, &what);
-    }
-    Ok(())
 }
 
 /// Takes the slices of the container: without a record of it, another container could have them too.
