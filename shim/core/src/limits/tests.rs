@@ -357,8 +357,8 @@ fn each_source_is_explained_and_the_result_comes_last() {
             "/.gpucap/limits (test): memory 4GiB, time 30%",
             "GPU_MEM_LIMIT (50%): memory 8GiB, time not limited",
             "GPU_PROFILE (1g): memory 2GiB, time 14.28%",
-            "GPU_CORE_PCT (ignored: GPU_CORE_PCT=\"abc\": not a decimal number; allowed: 1 to 100, \
-             or per GPU: 0=30,GPU-<uuid>=50): memory not limited, time not limited",
+            "GPU_CORE_PCT (ignored: GPU_CORE_PCT=\"abc\": not a decimal number; allowed: 1 to 100 \
+             with at most two decimals: 30, 12.5, 30%, or per GPU: 0=30,GPU-<uuid>=50): memory not limited, time not limited",
             "result: memory 2GiB, time 14.28%",
         ]
     );
