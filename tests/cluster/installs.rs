@@ -24,7 +24,8 @@ const OWN: &str = "--namespace=gpucap";
 const OPTIONS: &str = "dra.enabled=true,dra.interval=1,nri.enabled=true,metrics.enabled=true,\
     metrics.sample=true,metrics.podMonitor.enabled=true,metrics.networkPolicy.enabled=true,\
     metrics.networkPolicy.from[0].ipBlock.cidr=192.0.2.0/24,metrics.dashboard.enabled=true,\
-    metrics.rules.enabled=true,metrics.rules.hami=true";
+    metrics.rules.enabled=true,metrics.rules.hami=true,runtimeClass.required.enabled=true,\
+    runtimeClass.required.namespaces.team=a";
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![

@@ -96,10 +96,15 @@ impl Kubectl<'_> {
 
     /// What a command prints that takes a file with these.
     fn with(&self, words: &[&str], documents: &[Value]) -> Result<String> {
-        let path = "/run/kubernetes/documents.json";
         let list = json!({"apiVersion": "v1", "kind": "List", "items": documents});
-        fs::write(self.daemons.enclosure.path(path), list.to_string())?;
-        self.prints(&[words, &["-f", path]].concat())
+        Ok(self.asked(words, &list)?.success()?.stdout)
+    }
+
+    /// How a command ended that takes a file with this.
+    pub(crate) fn asked(&self, words: &[&str], document: &Value) -> Result<Output> {
+        let path = "/run/kubernetes/documents.json";
+        fs::write(self.daemons.enclosure.path(path), document.to_string())?;
+        self.output(&[words, &["-f", path]].concat())
     }
 
     /// Waits until the list holds this.

@@ -3,6 +3,7 @@
 //! * [`slices`]: what the scheduler has of the node's cards, and that it follows the driver.
 //! * [`story`]: what a user does, as one transcript; the scheduler gives no part of a card twice.
 //! * [`limits`]: what a pod gets.
+//! * [`classes`]: the policy that demands the runtime class.
 //! * [`sharing`]: claims that several containers of a pod name.
 //! * [`starts`]: how long a pod takes to start, with a claim and with the other ways.
 //! * [`installs`]: the chart, by Helm, with its defaults and with all options.
@@ -12,6 +13,7 @@
 //! test has it alone. The cards are the stub's. Kubernetes' programs are those in the folder `KUBE_BIN`, or in `PATH`;
 //! etcd and containerd are of the Debian release that `ci/engines` fetches. Without them each test is skipped.
 
+mod classes;
 mod cluster;
 mod containerd;
 mod daemons;
@@ -55,6 +57,7 @@ fn main() -> ExitCode {
         story::trials,
         slices::trials,
         limits::trials,
+        classes::trials,
         sharing::trials,
         starts::trials,
         many::trials,

@@ -75,6 +75,13 @@ const ADDED: &[(&str, &[&str])] = &[
             "ValidatingAdmissionPolicyBinding/gpucap-dra",
         ],
     ),
+    (
+        "runtimeClass.required.enabled=true",
+        &[
+            "ValidatingAdmissionPolicy/gpucap-class",
+            "ValidatingAdmissionPolicyBinding/gpucap-class",
+        ],
+    ),
     ("metrics.enabled=true", &["Service/gpucap-metrics"]),
     (
         "metrics.enabled=true,metrics.podMonitor.enabled=true",

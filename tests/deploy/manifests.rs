@@ -33,7 +33,8 @@ pub(crate) const ALL: &str = "nri.enabled=true,dra.enabled=true,metrics.enabled=
     metrics.networkPolicy.from[0].podSelector.matchLabels.app=prometheus,\
     settings.kubelet_checkpoint=/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint,\
     settings.dra_checkpoint=/var/lib/kubelet/plugins/gpu.nvidia.com/checkpoint.json,\
-    image.pullSecrets[0].name=registry";
+    image.pullSecrets[0].name=registry,runtimeClass.required.enabled=true,\
+    runtimeClass.required.namespaces.team=a";
 
 /// Sets of options, by a name.
 pub(crate) const SETS: [(&str, &str); 8] = [
@@ -44,7 +45,11 @@ pub(crate) const SETS: [(&str, &str); 8] = [
     ("dra", "dra.enabled=true,node.kubelet=/srv/kubelet"),
     ("all", ALL),
     ("leaving", "uninstall=true"),
-    ("all leaving", "uninstall=true,nri.enabled=true,metrics.enabled=true,dra.enabled=true"),
+    (
+        "all leaving",
+        "uninstall=true,nri.enabled=true,metrics.enabled=true,dra.enabled=true,\
+         runtimeClass.required.enabled=true",
+    ),
 ];
 
 /// The objects of a set of options.
