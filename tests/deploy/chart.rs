@@ -21,6 +21,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("chart: the dashboard and the rules are those of the files", files),
         trial("chart: a scraper finds the metrics by one way, and others are kept out", scraped),
         trial("chart: none of its own pods asks for a limit", unlimited),
+        trial("chart: the pods on nodes have a priority, or none where it is empty", priority),
         trial("chart: while the nodes have gpucap, helm uninstall is refused", kept),
         trial("chart: the plugin sees the checkpoints that the settings name", checkpoints),
         trial("chart: the notes name the next step", notes),
@@ -115,6 +116,21 @@ fn objects() -> Result {
     for options in ["uninstall=true".to_owned(), format!("{ALL},uninstall=true")] {
         let left = names(&options)?;
         expect(left == ["DaemonSet/gpucap"], || format!("{options}: {left:?}"))?;
+    }
+    Ok(())
+}
+
+fn priority() -> Result {
+    for (options, expected) in [
+        ("dra.enabled=true", json!("system-node-critical")),
+        ("dra.enabled=true,priorityClassName=", Value::Null),
+    ] {
+        for name in ["gpucap", "gpucap-dra"] {
+            let spec =
+                &chart::object(&with(options)?, "DaemonSet", name)?["spec"]["template"]["spec"];
+            let found = &spec["priorityClassName"];
+            expect(*found == expected, || format!("{name}, {options}: {found}"))?;
+        }
     }
     Ok(())
 }

@@ -151,6 +151,7 @@ const WRONG: &[(&str, &str)] = &[
     ("image.pullSecrets[0]=registry", "/image/pullSecrets/0"),
     ("nodeSelector=gpu", "/nodeSelector"),
     ("nodeSelector.a=true", "/nodeSelector/a"),
+    ("priorityClassName=High", "/priorityClassName"),
     ("maxUnavailable=0", "/maxUnavailable"),
     ("maxUnavailable=101%", "/maxUnavailable"),
     ("maxUnavailable=some", "/maxUnavailable"),

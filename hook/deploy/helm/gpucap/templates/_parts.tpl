@@ -27,6 +27,9 @@ nodeSelector:
 # On each node with the labels, whatever taints it has: clouds have taints of their own for nodes with a GPU.
 tolerations:
   - operator: Exists
+{{- with .Values.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
 {{- with .Values.image.pullSecrets }}
 imagePullSecrets:
   {{- toYaml . | nindent 2 }}
