@@ -71,7 +71,13 @@ fn does_not_end() -> Result {
     let run = with_price(LIMIT)?;
     let mut actor = started(&run.clone().env("STUB_GPU_FAIL", "cuGreenCtxDestroy:719@1"))?;
     used(&mut actor)?;
-    actor.expect(&[("cuGreenCtxDestroy a", 719)])?;
+    let heap = format!("limit z 2 {}", 8 * MIB + 300);
+    actor.expect(&[(&heap, SUCCESS), ("cuGreenCtxDestroy a", 719)])?;
+    in_use(&run, PRICE + 1300)?;
+    // It is still its own.
+    actor.expect(&[(&heap, SUCCESS)])?;
+    in_use(&run, PRICE + 1300)?;
+    actor.expect(&[(&format!("limit z 2 {}", 8 * MIB), SUCCESS)])?;
     in_use(&run, PRICE + 1000)?;
     actor.expect(&[("alloc d 500", SUCCESS), ("cuGreenCtxDestroy a", SUCCESS)])?;
     in_use(&run, 0)

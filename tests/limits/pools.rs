@@ -28,6 +28,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("what the pools of a process kept is back when it dies", keeper_dies),
         trial("a pool that ends refunds what it kept, not what is in use", pool_ends),
         trial("a pool that ends while another thread frees what was taken from it", at_once),
+        trial("a pool whose end the driver refuses while another thread frees goes on", refused),
         trial("a pool in host memory is free of charge", on_host),
         trial("memory of the device's current pool is that pool's", current_pool),
         trial("a failure of the driver leaves what a pool keeps as it was", driver_fails),
@@ -200,6 +201,10 @@ fn pool_ends() -> Result {
 
 fn at_once() -> Result {
     contend("pool")
+}
+
+fn refused() -> Result {
+    contend("refused")
 }
 
 fn on_host() -> Result {

@@ -9,7 +9,7 @@
 //! [held](crate::driver::call_guard) and passes.
 
 use super::context_price;
-use crate::budget::device::Primary;
+use crate::budget::device::{Device, Primary};
 use crate::call::Call;
 use crate::driver::call_guard::{DriverCallGuard, lock};
 use crate::driver::{self, Next};
@@ -123,8 +123,10 @@ pub(crate) fn attach(
     context: Out<CUcontext>,
     _flags: u32,
 ) -> CuResult {
+    let Some(session) = Session::begun() else { return next().map(drop) };
+    let _one = session.contexts.counting.change();
     let written = next()?;
-    if let (Some(session), Some(context)) = (Session::begun(), context.get(&written)) {
+    if let Some(context) = context.get(&written) {
         session.contexts.attach(context.address());
     }
     Ok(())
@@ -133,11 +135,22 @@ pub(crate) fn attach(
 /// `cuCtxDetach`: the last one destroys.
 pub(crate) fn detach(call: &Call, next: impl Next<CuError>, context: CUcontext) -> CuResult {
     let Some(session) = Session::begun() else { return next().map(drop) };
-    // In one step: of two threads, one is the last.
+    if let Some(ordinal) = device_of_primary(session, context) {
+        return release(call, ordinal, next);
+    }
+    // Who is the last is the driver's order of calls.
+    let _one = session.contexts.counting.change();
     if !session.contexts.detach(context.address()) {
         return end(call, session, context, next);
     }
     next().map(drop).inspect_err(|_| session.contexts.attach(context.address()))
+}
+
+/// The device whose primary context this is.
+fn device_of_primary(session: &Session, context: CUcontext) -> Option<CUdevice> {
+    let _held = DriverCallGuard::enter()?;
+    let is_it = |device: &Device| device.primary.lock().context == context.address();
+    session.budget.limited().find(|(_, device)| is_it(device)).map(|(ordinal, _)| ordinal)
 }
 
 /// `cuGreenCtxCreate`: retains the primary context of its device.
@@ -169,12 +182,15 @@ pub(crate) fn destroy_green(call: &Call, next: impl Next<CuError>, green: CUgree
     let handle = green.address();
     let Some(green) = session.contexts.take_green(handle) else { return next().map(drop) };
     // What was made in it is the primary context's; from here on its name may be another context's.
+    let mut passed = Vec::new();
     if let Some(primary) = primary_context(call, session, green.device) {
         let names = green.contexts.iter().map(|context| Ending::begin(session, *context));
-        names.for_each(|name| name.pass_on(session, primary));
+        passed.extend(names.map(|name| name.pass_on(session, primary)));
     }
-    release(call, green.device, next)
-        .inspect_err(|_| session.contexts.put_back_green(handle, green))
+    release(call, green.device, next).inspect_err(|_| {
+        passed.into_iter().for_each(|limits| limits.take_back(session));
+        session.contexts.put_back_green(handle, green);
+    })
 }
 
 /// The primary context of a device, while it is charged for.
@@ -244,6 +260,11 @@ fn release(call: &Call, ordinal: CUdevice, next: impl Next<CuError>) -> CuResult
 fn end(call: &Call, session: &Session, context: CUcontext, next: impl Next<CuError>) -> CuResult {
     let ending = Ending::begin(session, context.address());
     match launch::context_ends(call, session, context, next) {
+        // A tool has attached to it within the call: it is not over.
+        Ok(_) if session.contexts.detach(context.address()) => {
+            ending.undo(session);
+            Ok(())
+        }
         Ok(_) => {
             ending.refund(session);
             Ok(())

@@ -6,6 +6,7 @@
 
 use crate::budget::record::Record;
 use crate::holdings::allocations::Allocations;
+use crate::holdings::pools::Handles;
 use core::sync::atomic::{AtomicU64, Ordering};
 use gpucap_abi::cuda::CUdevice;
 use parking_lot::Mutex;
@@ -17,6 +18,8 @@ pub(crate) struct Contexts {
     pub(crate) prices: Allocations,
     /// How often `cuCtxAttach` has been called on each, less `cuCtxDetach`.
     attached: Mutex<HashMap<u64, u64>>,
+    /// Held while a user is added or taken off, across the driver's call.
+    pub(crate) counting: Handles,
     /// The green contexts.
     greens: Mutex<HashMap<u64, Green>>,
     /// How many numbers have been given out that are no names.
@@ -32,6 +35,7 @@ impl Contexts {
         Self {
             prices: Allocations::new(),
             attached: Mutex::default(),
+            counting: Handles::default(),
             greens: Mutex::default(),
             unnamed: AtomicU64::new(0),
         }

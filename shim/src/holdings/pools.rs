@@ -217,7 +217,7 @@ impl Pools {
             table.pools.values_mut().for_each(|pool| pool.frees.context_done(context.address()));
         }
         let releasing = |(number, pool): (&u64, &Pool)| {
-            (pool.may_release() && !pool.is_destroyed).then_some(*number)
+            (pool.may_release() && !pool.is_ending).then_some(*number)
         };
         let releasing: Vec<u64> = table.pools.iter().filter_map(releasing).collect();
         drop(table);
@@ -319,26 +319,29 @@ impl Pools {
         });
         let mut table = self.table.lock();
         table.numbers.remove(&pool.address());
-        let ending = table.pools.get_mut(&number)?;
-        ending.is_destroyed = true;
-        ending.lose_unseen();
+        table.pools.get_mut(&number)?.is_ending = true;
         Some(number)
     }
 
     /// The driver has destroyed a pool that was taken out.
     pub(crate) fn ended(&self, driver: &DriverCopy, budget: &Budget, number: u64) {
-        if let Some(pool) = self.table.lock().pools.get(&number) {
+        if let Some(pool) = self.table.lock().pools.get_mut(&number) {
+            pool.is_destroyed = true;
+            pool.lose_unseen();
             self.note_releasable(pool);
         }
         self.release_destroyed(driver, budget);
     }
 
-    /// The driver has not destroyed a pool: it goes on.
+    /// The driver has not destroyed a pool: it goes on, with what has been freed in the mean time.
     pub(crate) fn go_on(&self, pool: CUmemoryPool, number: u64) {
         let mut table = self.table.lock();
         if let Some(known) = table.pools.get_mut(&number) {
-            known.is_destroyed = false;
+            known.is_ending = false;
             table.numbers.insert(pool.address(), number);
+            if let Some((known, _)) = table.known(pool) {
+                self.note_releasable(known);
+            }
         }
     }
 

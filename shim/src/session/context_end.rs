@@ -45,6 +45,24 @@ pub(crate) fn settle_all(driver: &DriverCopy, session: &Session) -> bool {
     any
 }
 
+/// Limits that were a context's, by the key that they have now, and the one that they had.
+pub(crate) struct PassedLimits {
+    context: u64,
+    keys: Vec<(u64, u64)>,
+}
+
+impl PassedLimits {
+    /// The context has not ended: the next value of a limit is set against these.
+    pub(crate) fn take_back(self, session: &Session) {
+        for (now, before) in self.keys {
+            let Some(record) = session.heaps.take(now) else { continue };
+            let back = session.heaps.insert(before, Record { home: self.context, ..record });
+            // What another thread has set in the mean time is the limit: the driver keeps one.
+            back.into_iter().for_each(|record| session.budget.refund(record));
+        }
+    }
+}
+
 /// Everything that ends with one context, taken out of the tables.
 pub(crate) struct Ending {
     context: u64,
@@ -87,12 +105,18 @@ impl Ending {
     }
 
     /// The context is only a name for another one, which goes on with what it held.
-    pub(crate) fn pass_on(mut self, session: &Session, to: u64) {
+    pub(crate) fn pass_on(mut self, session: &Session, to: u64) -> PassedLimits {
         let all = [&mut self.memory, &mut self.arrays, &mut self.heaps, &mut self.code];
         all.into_iter().flatten().for_each(|(_, record)| record.home = to);
         // The key of a limit has the name in it, which is another context's next.
-        self.heaps.iter_mut().for_each(|(key, _)| *key = session.contexts.unnamed());
+        let rename = |(key, _): &mut (u64, Record)| {
+            let before = core::mem::replace(key, session.contexts.unnamed());
+            (*key, before)
+        };
+        let keys = self.heaps.iter_mut().map(rename).collect();
+        let limits = PassedLimits { context: self.context, keys };
         self.undo(session);
+        limits
     }
 
     /// The driver has not.

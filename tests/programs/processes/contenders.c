@@ -6,6 +6,7 @@
  *   code     both load a module, which takes BYTES, then both unload theirs
  *   detach   both detach from a context of two users
  *   graph    one launches graphs that allocate most of the device and ends them, while the other trims what they keep
+ *   refused  one frees what it has of the default pool, which keeps it, while the other tries to destroy that pool
  *   pool     one frees what it has of a pool, three times BYTES, while the other destroys the pool
  */
 #include "driver.h"
@@ -23,10 +24,13 @@
     X(cuMemGetInfo_v2) X(cuModuleLoadData) X(cuModuleUnload) X(cuCtxGetLimit) X(cuCtxAttach) X(cuCtxDetach) \
     X(cuGraphCreate) X(cuGraphAddMemAllocNode) X(cuGraphInstantiateWithFlags) X(cuGraphLaunch) X(cuGraphDestroy) \
     X(cuGraphExecDestroy) X(cuDeviceGraphMemTrim) X(cuMemFree_v2) X(cuMemPoolCreate) X(cuMemPoolDestroy) \
-    X(cuMemAllocFromPoolAsync) X(cuMemFreeAsync) X(cuCtxSynchronize)
+    X(cuMemAllocFromPoolAsync) X(cuMemFreeAsync) X(cuCtxSynchronize) X(cuDeviceGetDefaultMemPool) \
+    X(cuMemPoolSetAttribute) X(cuMemPoolGetAttribute) X(cuMemPoolTrimTo)
 #define POINTER(name) static name##_fn call_##name;
 USED(POINTER)
 
+#define RELEASE_THRESHOLD 4 /* CU_MEMPOOL_ATTR_RELEASE_THRESHOLD */
+#define RESERVED 5 /* CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT */
 #define HEAP 2 /* CU_LIMIT_MALLOC_HEAP_SIZE */
 #define HEAP_AT_START ((size_t)8 << 20)
 
@@ -44,13 +48,18 @@ static void meet(void)
         sched_yield();
 }
 
-static void check(size_t expected)
+static size_t in_use(void)
 {
     size_t free_bytes = 0, all = 0;
-    if (call_cuMemGetInfo_v2(&free_bytes, &all))
-        failed++;
-    else if (all - free_bytes != expected && wrong++ == 0)
-        fprintf(stderr, "%zu bytes are in use, not %zu\n", all - free_bytes, expected);
+    failed += call_cuMemGetInfo_v2(&free_bytes, &all) != 0;
+    return all - free_bytes;
+}
+
+static void check(size_t expected)
+{
+    size_t found = in_use();
+    if (found != expected && wrong++ == 0)
+        fprintf(stderr, "%zu bytes are in use, not %zu\n", found, expected);
 }
 
 static void set_limits(int first)
@@ -197,12 +206,38 @@ static void load_code(int first)
     }
 }
 
+static void refuse_the_end(int first)
+{
+    CUmemoryPool pool;
+    uint64_t all = UINT64_MAX, reserved = 0;
+    failed_beside += !first && call_cuCtxSetCurrent(kept);
+    *(first ? &failed : &failed_beside) += call_cuDeviceGetDefaultMemPool(&pool, 0) != 0;
+    failed += first && call_cuMemPoolSetAttribute(pool, RELEASE_THRESHOLD, &all);
+    for (size_t round = 0; round < rounds; round++) {
+        CUdeviceptr taken = 0;
+        failed += first && call_cuMemAllocFromPoolAsync(&taken, bytes, pool, NULL);
+        meet();
+        if (first)
+            failed += call_cuMemFreeAsync(taken, NULL) != 0;
+        else
+            wait_a_little(round), failed_beside += call_cuMemPoolDestroy(pool) == 0;
+        meet();
+        if (!first)
+            continue;
+        failed += call_cuCtxSynchronize() || call_cuMemPoolGetAttribute(pool, RESERVED, &reserved);
+        wrong += in_use() < price + reserved; /* what was trimmed before the free was known may be charged still */
+        failed += call_cuMemPoolTrimTo(pool, 0) != 0;
+        check(price);
+    }
+}
+
 static const struct {
     const char *name;
     void (*body)(int first);
 } bodies[] = {
     {"limit", set_limits}, {"context", change_contexts}, {"code", load_code},
     {"detach", detach},    {"graph", end_graphs},        {"pool", end_pools},
+    {"refused", refuse_the_end},
 };
 
 static void (*body)(int first);

@@ -234,6 +234,7 @@ static CUresult obey(const char *verb, uint64_t *slot, uint64_t *from, uint64_t 
     if (IS("reset1")) return call_cuDevicePrimaryCtxReset((int)first);
     if (IS("limit")) return call_cuCtxSetLimit((int)first, second);
     if (IS("copy-between-cards")) return copy_between_cards(*slot, *from, first);
+    if (IS("current")) return call_cuCtxGetCurrent((CUcontext *)slot);
     if (IS("as-context")) return call_cuCtxFromGreenCtx((CUcontext *)slot, (void *)*from);
     if (IS("function")) return row_cuModuleGetFunction(slot, *from, first);
     if (IS("alloc")) return call_cuMemAlloc_v2(slot, first);

@@ -29,7 +29,9 @@ pub(super) struct Pool {
     pub(super) threshold: u64,
     /// The driver reports how much it has reserved.
     tells: bool,
-    /// It was destroyed and can be asked nothing any more. What it holds goes when all of it is free.
+    /// The driver is destroying it, or has: it can be asked nothing any more.
+    pub(super) is_ending: bool,
+    /// The driver has destroyed it. What it holds goes when all of it is free.
     pub(super) is_destroyed: bool,
     /// Bytes handed out.
     live: u64,
@@ -131,6 +133,7 @@ impl Pool {
             device: None,
             threshold,
             tells: reserved != Err(CuError::INVALID_VALUE),
+            is_ending: false,
             is_destroyed: false,
             live: 0,
             pending: 0,
@@ -147,9 +150,7 @@ impl Pool {
     /// not moved. `None` if the driver cannot be asked, or is not to be.
     pub(super) fn state(&self) -> Option<(CUdevice, u64, u64)> {
         match self.home {
-            Home::Device(ordinal) if !self.is_destroyed => {
-                Some((ordinal, self.address, self.changes))
-            }
+            Home::Device(ordinal) if !self.is_ending => Some((ordinal, self.address, self.changes)),
             _ => None,
         }
     }
@@ -251,7 +252,7 @@ impl Pool {
 
     /// Whether it may hold anything that is not in use.
     pub(super) const fn keeps(&self) -> bool {
-        self.kept > 0 && !self.is_destroyed
+        self.kept > 0 && !self.is_ending
     }
 
     /// Whether a synchronisation may release something of it.
@@ -322,7 +323,7 @@ mod tests {
         assert!(pool.is_as_begun(asked));
         let other = pool.begin(50, false, exact);
         assert!(!pool.is_as_begun(asked) && pool.is_as_begun(other));
-        pool.is_destroyed = true;
+        (pool.is_ending, pool.is_destroyed) = (true, true);
         assert!(!pool.is_as_begun(other));
         let unknown = Asked::of_unknown(100);
         assert!(!unknown.is_known() && !pool.is_as_begun(unknown));
@@ -382,7 +383,7 @@ mod tests {
         assert!(!pool.is_taken(100, 50));
         pool.freed(100, None);
         assert!(!pool.is_taken(100, 60)); // from what it keeps, if at all
-        pool.is_destroyed = true;
+        (pool.is_ending, pool.is_destroyed) = (true, true);
         pool.lose_unseen();
         assert_eq!((pool.kept, pool.charged(), pool.is_over()), (40, 100, false));
     }
@@ -398,6 +399,29 @@ mod tests {
         assert!(!pool.may_release());
     }
 
+    /// The driver may refuse to destroy it.
+    #[test]
+    fn a_pool_is_not_over_before_the_driver_has_destroyed_it() {
+        let (mut pool, exact) = (pool(), unit(&[(1, false)]));
+        allocate(&mut pool, 100, exact);
+        pool.is_ending = true;
+        pool.freed(100, None);
+        assert!(!pool.is_over() && !pool.keeps() && pool.state().is_none());
+        assert_eq!(pool.charged(), 100);
+        pool.is_ending = false;
+        assert!(pool.keeps() && pool.state().is_some());
+    }
+
+    /// Should the other allocation fail, its charge goes.
+    #[test]
+    fn each_allocation_pays_for_its_own_step() {
+        let (mut pool, step) = (pool(), unit(&[(32 * MIB, true)]));
+        let first = pool.begin(20 * MIB, false, step);
+        let second = pool.begin(10 * MIB, false, step);
+        pool.failed(first);
+        assert_eq!((first.charge(), second.charge()), (32 * MIB, 32 * MIB));
+    }
+
     #[test]
     fn a_destroyed_pool_is_over_when_all_is_freed_and_the_work_is_done() {
         let (mut pool, exact) = (pool(), unit(&[(1, false)]));
@@ -405,7 +429,7 @@ mod tests {
             ContextStream::new(CUcontext::from_address(64), CUstream::from_address(128), false);
         allocate(&mut pool, 100, exact);
         allocate(&mut pool, 50, exact);
-        pool.is_destroyed = true;
+        (pool.is_ending, pool.is_destroyed) = (true, true);
         pool.freed(100, Some(stream));
         pool.frees.done(stream);
         assert!(!pool.is_over());
