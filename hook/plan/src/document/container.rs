@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 
 use crate::document::env::Env;
-use crate::document::paths;
+use crate::document::paths::{self, cleaned};
 use crate::document::seccomp;
 use crate::document::slice;
 use crate::encoding::json;
@@ -122,45 +122,83 @@ const VISIBLE: &str = "NVIDIA_VISIBLE_DEVICES";
 /// The directory in which the NVIDIA runtime looks for mounts that are named after GPUs.
 const VOLUMES: &str = "/var/run/nvidia-container-devices";
 
+/// The major number of the GPUs' character devices.
+const MAJOR: u64 = 195;
+
+/// What a value of [`VISIBLE`] names, as NVIDIA's container toolkit reads it (`internal/config/image`, 1081cec).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Visible {
+    Nothing,
+    All,
+    Some,
+}
+
+impl Visible {
+    fn of(value: &str) -> Self {
+        let names: Vec<&str> = value.split(',').map(str::trim).collect();
+        if names.contains(&"void") || names.iter().all(|name| matches!(*name, "" | "none")) {
+            Self::Nothing
+        } else if names.contains(&"all") {
+            Self::All
+        } else {
+            Self::Some
+        }
+    }
+}
+
+/// The paths of its devices and mounts, cleaned.
+fn own_paths(config: &Value) -> impl Iterator<Item = String> + '_ {
+    let texts = |list: &'static [&'static str], key: &'static str| {
+        json::list(config, list).filter_map(move |entry| json::text(entry, &[key]))
+    };
+    texts(&["linux", "devices"], "path").chain(texts(&["mounts"], "destination")).map(cleaned)
+}
+
+/// The mounts that are named after GPUs; those of IMEX channels are none.
+fn is_named_gpu(path: &str) -> bool {
+    path.strip_prefix(VOLUMES).is_some_and(|rest| !rest.starts_with("/imex"))
+}
+
 /// Whether particular GPUs were assigned to it: by name, or by device files, of which a privileged container has all.
 fn is_assigned_gpu(config: &Value, env: &Env, privileged: bool) -> bool {
-    let values = || env.iter().filter(|(name, _)| *name == VISIBLE).map(|(_, value)| value.trim());
-    let names_some = values().any(|value| !matches!(value, "" | "void" | "none" | "all"));
-    let names_all = values().any(|value| value == "all");
-    let is_card = |path: &str| {
+    let values = || env.iter().filter(|(name, _)| *name == VISIBLE);
+    let names = |what| values().any(|(_, value)| Visible::of(value) == what);
+    let is_card = |path: String| {
         let number = path.strip_prefix("/dev/nvidia").unwrap_or_default();
         path == "/dev/dxg" || !number.is_empty() && number.bytes().all(|it| it.is_ascii_digit())
     };
-    let paths = |list: &'static [&'static str], key: &'static str| {
-        json::list(config, list).filter_map(move |entry| json::text(entry, &[key]))
-    };
-    let has_card = || {
-        paths(&["linux", "devices"], "path").any(is_card)
-            || paths(&["mounts"], "destination").any(is_card)
-    };
-    let has_name = || paths(&["mounts"], "destination").any(|path| path.starts_with(VOLUMES));
-    names_some || has_name() || !names_all && !privileged && has_card()
+    let has_card = || own_paths(config).any(is_card);
+    let has_name = || own_paths(config).any(|path| is_named_gpu(&path));
+    names(Visible::Some) || has_name() || !names(Visible::All) && !privileged && has_card()
 }
 
 /// The first sign of a GPU that the container is given, for a person to look for.
 fn given_gpu(config: &Value, env: &Env) -> Option<String> {
-    let device = |path: &&str| path.starts_with("/dev/nvidia") || *path == "/dev/dxg";
-    let texts = |path: &'static [&'static str], key: &'static str| {
-        json::list(config, path).filter_map(move |entry| json::text(entry, &[key]))
+    let device = |path: &String| path.starts_with("/dev/nvidia") || path == "/dev/dxg";
+    // Under whatever name.
+    let numbered = || {
+        let is_it = |entry: &&Value| {
+            json::text(entry, &["type"]) == Some("c")
+                && json::at(entry, &["major"]).and_then(Value::as_u64) == Some(MAJOR)
+        };
+        json::list(config, &["linux", "devices"])
+            .find(is_it)
+            .map(|entry| json::text(entry, &["path"]).map_or_else(|| "a device".into(), cleaned))
     };
-    let asked = |value: &str| !matches!(value.trim(), "" | "void" | "none");
-    // Only the last value counts for the NVIDIA runtime.
-    let visible = env.iter().filter(|(name, _)| *name == VISIBLE).last();
-    texts(&["linux", "devices"], "path")
+    let last = |wanted: &str| env.iter().filter(|(name, _)| *name == wanted).last();
+    // Only the last value counts for the NVIDIA runtime. Without one, an image from before that variable gets all GPUs.
+    let visible = || match last(VISIBLE) {
+        Some((_, value)) => (Visible::of(value) != Visible::Nothing).then_some(VISIBLE),
+        None => {
+            let is_set = |name| last(name).is_some_and(|(_, value)| !value.is_empty());
+            (is_set("CUDA_VERSION") && !is_set("NVIDIA_REQUIRE_CUDA")).then_some("CUDA_VERSION")
+        }
+    };
+    own_paths(config)
         .find(device)
-        .or_else(|| texts(&["mounts"], "destination").find(device))
-        .map(str::to_owned)
-        .or_else(|| {
-            texts(&["mounts"], "destination")
-                .find(|path| path.starts_with(VOLUMES))
-                .map(str::to_owned)
-        })
-        .or_else(|| visible.filter(|(_, value)| asked(value)).map(|_| VISIBLE.to_owned()))
+        .or_else(numbered)
+        .or_else(|| own_paths(config).find(|path| is_named_gpu(path)))
+        .or_else(|| visible().map(str::to_owned))
 }
 
 /// An annotation by which an engine gives one.

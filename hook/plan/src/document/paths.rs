@@ -23,6 +23,11 @@ fn meet(one: &str, other: &str) -> bool {
     components(one).iter().zip(&components(other)).all(|(one, other)| one == other)
 }
 
+/// A path as the kernel finds it: without doubled slashes and dots.
+pub(crate) fn cleaned(path: &str) -> String {
+    format!("/{}", components(path).join("/"))
+}
+
 fn components(path: &str) -> Vec<&str> {
     let mut components = Vec::new();
     for component in path.split('/') {
