@@ -108,8 +108,9 @@ fn many_forged() -> Result {
         return Err(Stop::skip("no mount namespace can be made here"));
     }
     let shell = format!(
-        "mount -t tmpfs tmpfs /dev/shm && cp --sparse=always {} /dev/shm/gpucap-0-1 && \
-         for name in $(seq 2 1100); do ln /dev/shm/gpucap-0-1 /dev/shm/gpucap-0-$name; done && \
+        "mount -t tmpfs tmpfs /dev/shm && cd /dev/shm && cp --sparse=always {} gpucap-12345-1 && \
+         cp gpucap-12345-1 gpucap-54321-1 && chown 12345 gpucap-12345-1 && chown 54321 gpucap-54321-1 && \
+         for name in $(seq 2 1100); do ln gpucap-12345-1 gpucap-12345-$name; done && \
          ulimit -v {OF_METRICS_KIB} && exec timeout 120 \"$@\"",
         ledger.display()
     );
@@ -117,11 +118,13 @@ fn many_forged() -> Result {
     for words in [&["metrics"][..], &["status", "--json"]] {
         let output = gpucap(words)?.through(&through).output()?;
         ended(&output, 0)?;
-        let shown = output.stdout.matches("/dev/shm/gpucap-0-").count();
+        let shown = output.stdout.matches("/dev/shm/gpucap-12345-").count();
         expect(shown > 100, || format!("{shown} mentions of a ledger"))?;
+        // One of each user in turn.
+        says(&output, "/dev/shm/gpucap-54321-1")?;
     }
     let status = gpucap(&["status"])?.through(&through).output()?;
-    says(&status, "more ledgers of other users are not shown")
+    says(&status, "more ledgers are not shown")
 }
 
 fn shortened() -> Result {

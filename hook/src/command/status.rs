@@ -159,7 +159,7 @@ fn gather(node: &Node, machine: &Machine) -> Status {
         }
     }
     if beyond > 0 {
-        let why = format!("{beyond} more ledgers of other users are not shown");
+        let why = format!("{beyond} more ledgers are not shown");
         status.unreadable.push((ledgers::DIRECTORY.into(), why));
     }
     status.sort();

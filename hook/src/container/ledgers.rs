@@ -182,8 +182,8 @@ pub(crate) fn all(configured: Option<&OsStr>) -> (Vec<PathBuf>, usize) {
         let owner = fs::symlink_metadata(&path).ok()?.uid();
         Some((owner, path))
     });
+    // In this order they are read, as far as there is room for what they hold.
     let (mut found, beyond) = first_of(owned, sys::uid());
-    found.sort();
     let by_hook = Path::new(BY_HOOK);
     if by_hook.exists() {
         found.insert(0, by_hook.to_owned());
