@@ -15,6 +15,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("runtime: under the name of a runtime it is one", name),
         trial("runtime: it is never its own next one", not_itself),
         trial("runtime: without a next one it fails", nothing_next),
+        trial("runtime: a slip in the configuration leads to no other runtime", slip),
         trial("runtime: a changed config.json keeps its mode", mode),
         trial("runtime: a refusal is in the engine's log, and nothing is started", refusal),
         trial("runtime: a container that did not ask keeps its config.json to the byte", not_asked),
@@ -115,6 +116,30 @@ fn not_itself() -> Result {
     place.next(&[&place.file("runc"), &place.file("next")])?;
     place.run(&["state", "id"])?.success()?;
     expect(place.said() == "<state><id>", || place.said())
+}
+
+fn slip() -> Result {
+    let place = Place::new("A=2")?;
+    let text = fs::read_to_string(place.path("node.json"))?;
+    fs::write(place.path("node.json"), text.replace('{', "{\"typo\": 1, "))?;
+    place.run(&["delete", "--force", "id"])?.success()?;
+    expect(place.said() == "<delete><--force><id>", || place.said())?;
+    // Which one it is cannot be known.
+    for text in ["{", "{\"next_runtime\": 7}"] {
+        fs::remove_file(place.path("said"))?;
+        fs::write(place.path("said"), "")?;
+        fs::write(place.path("node.json"), text)?;
+        let output = place.run(&["delete", "--force", "id"])?;
+        ended(&output, 1)?;
+        expect(output.stderr.lines().count() == 1 && place.said().is_empty(), || {
+            output.to_string()
+        })?;
+    }
+    fs::remove_file(place.path("node.json"))?;
+    symlink("nowhere", place.path("node.json"))?;
+    let output = place.run(&["delete", "--force", "id"])?;
+    ended(&output, 1)?;
+    says(&output, "a link that leads nowhere")
 }
 
 fn nothing_next() -> Result {

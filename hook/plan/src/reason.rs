@@ -92,6 +92,8 @@ pub struct NodeError {
     pub file: String,
     /// The error in it.
     pub why: String,
+    /// The runtimes that it names all the same: containers that run are theirs. `None` if it cannot be read so far.
+    pub next_runtime: Option<Vec<String>>,
 }
 
 impl Reason {
@@ -121,6 +123,7 @@ impl NodeError {
     /// The file is there and cannot be read.
     #[must_use]
     pub fn unreadable(file: &str, why: impl fmt::Display) -> Self {
-        Self { file: file.to_owned(), why: format!("it cannot be read: {why}") }
+        let why = format!("it cannot be read: {why}");
+        Self { file: file.to_owned(), why, next_runtime: None }
     }
 }

@@ -17,7 +17,7 @@ use crate::node::inputs::{self, Inputs};
 use crate::terminal::output;
 use args::{Command, RuntimeArgs};
 use edit::Missing;
-use gpucap_plan::{Node, Plan, Reason, decide, variables};
+use gpucap_plan::{Node, NodeError, Plan, Reason, decide, variables};
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -54,8 +54,19 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
 /// The same, under the name of a runtime.
 pub(crate) fn become_next(line: &[OsString]) -> Result<Exit> {
     let (own, line) = configured(line);
-    let node = inputs::node(&own).unwrap_or_default();
     let args = RuntimeArgs::of(line);
+    // Where the configuration cannot be used, containers that run are still those of the runtimes that it names.
+    let node = match inputs::node(&own) {
+        Ok(node) => node,
+        Err(NodeError { next_runtime: Some(next_runtime), .. }) => {
+            Node { next_runtime, ..Node::default() }
+        }
+        Err(why) => {
+            output::notice(&why);
+            args.log(&why.to_string());
+            return Ok(Exit::FAILED);
+        }
+    };
     let done = match &args.command {
         Some(Command::Make { bundle, config }) => make(&own, bundle, config),
         Some(Command::Exec { id, process }) => {

@@ -224,10 +224,13 @@ fn trusted(path: &Path) -> io::Result<Option<Vec<u8>>> {
     Ok(Some(bytes))
 }
 
-/// The bytes of a file; none if there is no file.
+/// The bytes of a file; none if there is no file. A link that leads nowhere is one that cannot be read.
 fn if_there(path: &Path) -> io::Result<Option<Vec<u8>>> {
     match read(path) {
-        Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(why) if why.kind() == io::ErrorKind::NotFound => match fs::symlink_metadata(path) {
+            Ok(_) => Err(io::Error::other("a link that leads nowhere")),
+            Err(_) => Ok(None),
+        },
         other => other.map(Some),
     }
 }

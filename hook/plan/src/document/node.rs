@@ -139,11 +139,16 @@ impl Node {
     /// # Errors
     /// If it is no JSON object, or has an unknown key or value.
     pub fn parse(file: &str, bytes: &[u8]) -> Result<Self, NodeError> {
-        let wrong = |why| NodeError { file: file.to_owned(), why };
-        let value = json::parse("it", bytes).map_err(|why| wrong(why.to_string()))?;
+        let unread = |why| NodeError { file: file.to_owned(), why, next_runtime: None };
+        let value = json::parse("it", bytes).map_err(|why| unread(why.to_string()))?;
         if !value.is_object() {
-            return Err(wrong("no JSON object".into()));
+            return Err(unread("no JSON object".into()));
         }
+        let next_runtime = match value.get("next_runtime") {
+            None => Some(Self::default().next_runtime),
+            Some(names) => serde_json::from_value(names.clone()).ok(),
+        };
+        let wrong = |why| NodeError { next_runtime: next_runtime.clone(), ..unread(why) };
         let mut node: Self = serde_path_to_error::deserialize(&value).map_err(|why| {
             let key = why.path().to_string();
             let key = key.split('[').next().unwrap_or_default();
@@ -153,6 +158,10 @@ impl Node {
                 why.inner().to_string().replace("unknown field", "not a key of this version:");
             wrong(format!("{key}: {held}: {}", why.replace(char::is_control, "?")))
         })?;
+        // A value keeps the last of two with one key.
+        if let Err(why) = serde_json::from_slice::<Self>(bytes) {
+            return Err(wrong(why.to_string().replace(char::is_control, "?")));
+        }
         if node.time_slicing {
             node.kubelet_checkpoint.get_or_insert_with(|| Self::KUBELET_CHECKPOINT.into());
         }

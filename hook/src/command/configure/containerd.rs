@@ -59,8 +59,11 @@ pub(super) fn changes(options: &Options, hooks: Hooks<'_>) -> Result<(Vec<Change
     let text = before.as_deref().unwrap_or_default();
     let specification = options.specification.as_path();
     let wrong = |why: String| Error::Configure(format!("{}: {why}", path.display()));
-    // The file may be still to come.
-    let node = inputs::node_or_default(&options.config).unwrap_or_default();
+    // The file may be still to come. Where it cannot be used, the annotations that it hears are not known.
+    let node = match inputs::node(&options.config) {
+        Err(why) if !options.undo => return Err(Error::Configure(why.to_string())),
+        node => node.unwrap_or_default(),
+    };
     let own = Handler { name: &options.handler, specification, node: &node };
     let file = |after: Option<String>| Change {
         path: path.to_owned(),
