@@ -20,6 +20,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         ),
         trial("configure: Docker has a runtime of ours beside its own", docker),
         trial("configure: a file that cannot be read as TOML is left alone", no_toml),
+        trial("configure: a node's configuration that cannot be used is left to be mended", slip),
     ]
 }
 
@@ -146,6 +147,18 @@ fn installation() -> Result {
     // One that the link does not lead to speaks for itself.
     let text = told("versions/1/bin/gpucap")?;
     expect(names(&text, "versions/1/bin/gpucap"), || text.clone())
+}
+
+fn slip() -> Result {
+    let scratch = Scratch::new()?;
+    fs::write(scratch.path().join("config.toml"), TODAY)?;
+    let node = scratch.path().join("node.json");
+    fs::write(&node, r#"{"annotation_domain": "example.com", "typo": 1}"#)?;
+    let output = configure(&scratch, &["--config", &node.display().to_string()])?;
+    ended(&output, 1)?;
+    says(&output, "typo")?;
+    let text = fs::read_to_string(scratch.path().join("config.toml"))?;
+    expect(text == TODAY, || text)
 }
 
 fn docker() -> Result {
