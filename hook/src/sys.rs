@@ -19,6 +19,7 @@ use std::marker::PhantomData;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// The effective user.
@@ -59,17 +60,21 @@ pub(crate) fn random() -> io::Result<u128> {
     Ok(u128::from_ne_bytes(bytes))
 }
 
-/// The socket that the program's starter left open under this number.
+/// The socket that the program's starter left open under this number: to be asked for once, before anything else is opened.
 ///
-/// # Safety
-/// No other object owns the descriptor: nothing has been opened under this number since the program began, and it is asked
-/// for once.
-pub(crate) unsafe fn inherited_socket(number: i32) -> io::Result<UnixStream> {
+/// # Errors
+/// Nothing is open there, or it was asked for before.
+pub(crate) fn inherited_socket(number: i32) -> io::Result<UnixStream> {
+    static ASKED: AtomicBool = AtomicBool::new(false);
     // SAFETY: no conditions.
     if unsafe { libc::fcntl(number, libc::F_GETFD) } < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: open, as was just checked, and owned by no other object, as the caller promises.
+    if ASKED.swap(true, Ordering::Relaxed) {
+        return Err(io::ErrorKind::AlreadyExists.into());
+    }
+    // SAFETY: open, as was just checked, and handed out once. Its one caller is the first branch of `main`, before this
+    // program has opened a file, so that no other object owns it.
     Ok(unsafe { UnixStream::from_raw_fd(number) })
 }
 

@@ -40,8 +40,8 @@ fn bounded(words: &[&str]) -> Result<Run> {
     Ok(gpucap(words)?.through(&through))
 }
 
-/// A ledger with every device, in which so many slots belong to a process of a pid namespace of its own that is not there,
-/// and holds something of each. Written by its layout, as a hostile program would.
+/// A ledger with every device, in which this number of slots belongs to a process of a pid namespace of its own that is
+/// not there, and holds something of each. Written by its layout, as a hostile program would.
 fn forge(path: &Path, slots: usize) -> Result {
     const LIVE: u64 = 2;
     const WRITTEN: u64 = 1 << 63;

@@ -119,9 +119,7 @@ pub(crate) fn serve_launcher(name: &Name) -> Result<Exit> {
     let number = number.ok_or_else(|| {
         failed(format!("{SOCKET} names no open file: start this plugin from a runtime"))
     })?;
-    // SAFETY: asked for once, by this branch of `main`, and the standard library opens nothing under the number of an open
-    // descriptor: what is there was left by the program's starter.
-    let stream = unsafe { sys::inherited_socket(number) };
+    let stream = sys::inherited_socket(number);
     let stream =
         stream.map_err(|why| failed(format!("{SOCKET}: {}", crate::error::reason(&why))))?;
     let planner = Planners::new(Path::new(Node::PATH), None)?;

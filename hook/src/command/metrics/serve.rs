@@ -21,7 +21,7 @@ const TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const ASKING: Duration = Duration::from_millis(500);
 /// How long the taking of its answer may last.
 const TAKING: Duration = Duration::from_secs(5);
-/// For how long an answer is given to others, too: shorter than anybody scrapes.
+/// For how long an answer is given to others, too: shorter than scrapers wait.
 const FRESH: Duration = Duration::from_secs(1);
 /// How many connections are served at once.
 const THREADS: usize = 16;
