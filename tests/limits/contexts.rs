@@ -27,6 +27,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trials.push(trial(rule, move || not_made(make)));
     }
     trials.push(trial("a context that was attached to ends with the last detach", attached));
+    trials.push(trial("a context of two users ends when it is destroyed", attached_and_destroyed));
     trials.push(trial("a primary context of two users lives on after a detach", primary_detached));
     trials.push(trial("a detach that the driver refuses is no detach", detach_refused));
     trials.push(trial("of two threads that detach at once one is the last", || contend("detach")));
@@ -302,6 +303,18 @@ fn attached() -> Result {
     ])?;
     in_use(&run, PRICE + 1000)?;
     actor.expect(&[("cuCtxDetach a", SUCCESS)])?;
+    in_use(&run, 0)
+}
+
+fn attached_and_destroyed() -> Result {
+    let run = with_price(LIMIT)?;
+    let mut actor = started(&run)?;
+    actor.expect(&[
+        ("cuCtxCreate_v2 a", SUCCESS),
+        ("alloc b 1000", SUCCESS),
+        ("cuCtxAttach a", SUCCESS),
+        ("cuCtxDestroy_v2 a", SUCCESS),
+    ])?;
     in_use(&run, 0)
 }
 

@@ -111,7 +111,7 @@ pub(crate) fn create_vdpau(
 /// `cuCtxDestroy`.
 pub(crate) fn destroy(call: &Call, next: impl Next<CuError>, context: CUcontext) -> CuResult {
     match Session::begun() {
-        Some(session) => end(call, session, context, next),
+        Some(session) => end(call, session, context, next, || false),
         None => next().map(drop),
     }
 }
@@ -140,14 +140,19 @@ pub(crate) fn detach(call: &Call, next: impl Next<CuError>, context: CUcontext) 
     }
     // Who is the last is the driver's order of calls.
     let _one = session.contexts.counting.change();
-    if !session.contexts.detach(context.address()) {
-        return end(call, session, context, next);
+    let has_other_user = || session.contexts.detach(context.address());
+    if !has_other_user() {
+        // Unless a tool attaches to it within the call.
+        return end(call, session, context, next, has_other_user);
     }
     next().map(drop).inspect_err(|_| session.contexts.attach(context.address()))
 }
 
 /// The device whose primary context this is.
 fn device_of_primary(session: &Session, context: CUcontext) -> Option<CUdevice> {
+    if context == CUcontext::NULL {
+        return None;
+    }
     let _held = DriverCallGuard::enter()?;
     let is_it = |device: &Device| device.primary.lock().context == context.address();
     session.budget.limited().find(|(_, device)| is_it(device)).map(|(ordinal, _)| ordinal)
@@ -182,6 +187,7 @@ pub(crate) fn destroy_green(call: &Call, next: impl Next<CuError>, green: CUgree
     let handle = green.address();
     let Some(green) = session.contexts.take_green(handle) else { return next().map(drop) };
     // What was made in it is the primary context's; from here on its name may be another context's.
+    let _one = session.limits_of_contexts.change();
     let mut passed = Vec::new();
     if let Some(primary) = primary_context(call, session, green.device) {
         let names = green.contexts.iter().map(|context| Ending::begin(session, *context));
@@ -256,12 +262,17 @@ fn release(call: &Call, ordinal: CUdevice, next: impl Next<CuError>) -> CuResult
     Ok(())
 }
 
-/// Ends a context, and with it what it holds.
-fn end(call: &Call, session: &Session, context: CUcontext, next: impl Next<CuError>) -> CuResult {
+/// Ends a context, and with it what it holds, unless it lives on all the same.
+fn end(
+    call: &Call,
+    session: &Session,
+    context: CUcontext,
+    next: impl Next<CuError>,
+    lives_on: impl FnOnce() -> bool,
+) -> CuResult {
     let ending = Ending::begin(session, context.address());
     match launch::context_ends(call, session, context, next) {
-        // A tool has attached to it within the call: it is not over.
-        Ok(_) if session.contexts.detach(context.address()) => {
+        Ok(_) if lives_on() => {
             ending.undo(session);
             Ok(())
         }

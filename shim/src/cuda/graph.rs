@@ -163,7 +163,8 @@ fn charge_all(
             && let Some(device) = session.budget.device(call.driver, ordinal)?
         {
             let more = bytes.saturating_sub(before);
-            let most = session.graphs.charge_for(&session.pools, ordinal, more);
+            // By itself: of two that are made at once, neither pays for a step of the other.
+            let most = session.pools.padded(more);
             charges.push((ordinal, call.charge(session, device, Kind::Graph, most)?));
             charged.insert(ordinal, bytes);
         }

@@ -286,7 +286,7 @@ impl<P: Word> Taken<P> {
             Ok(written) => self.entered(call, written, (asked, charge)),
             Err(error) => {
                 drop(charge);
-                session.pools.failed(pool, asked);
+                session.pools.failed(asked);
                 session.pools.settle(call.driver, &session.budget, pool);
                 Err(error)
             }
@@ -351,11 +351,11 @@ fn pay(
     if let Ok(charge) = session.budget.charge(device, Kind::Pool, asked.charge()) {
         return Ok((asked, charge));
     }
-    session.pools.failed(pool, asked);
+    session.pools.failed(asked);
     call.make_room(session);
     let asked = session.pools.begin(pool, device.index, bytes, true);
     let charge = call.charge(session, device, Kind::Pool, asked.charge()).inspect_err(|_| {
-        session.pools.failed(pool, asked);
+        session.pools.failed(asked);
         session.pools.settle(call.driver, &session.budget, pool);
     })?;
     Ok((asked, charge))

@@ -55,12 +55,6 @@ impl Account {
 }
 
 impl Graphs {
-    /// What is to be charged for a graph's needs on a device, so that all graphs can be launched.
-    pub(crate) fn charge_for(&self, pools: &Pools, device: CUdevice, need: u64) -> u64 {
-        let charged = self.memory.lock().devices.get(&device).map_or(0, |account| account.charged);
-        pools.padded(charged.saturating_add(need)).saturating_sub(charged)
-    }
-
     /// A graph has been made executable, and its needs have been charged.
     pub(crate) fn made(
         &self,

@@ -125,8 +125,8 @@ impl Pools {
     }
 
     /// An allocation has not come about; what was charged for it is given back.
-    pub(crate) fn failed(&self, pool: CUmemoryPool, asked: Asked) {
-        if let Some((known, _)) = self.table.lock().known(pool) {
+    pub(crate) fn failed(&self, asked: Asked) {
+        if let Some(known) = self.table.lock().pools.get_mut(&asked.pool) {
             known.failed(asked);
         }
     }
@@ -145,7 +145,8 @@ impl Pools {
         // Asked beforehand: the answer holds if nothing has changed since the allocation began.
         let reserved = asked.is_known().then(|| driver::cuda::pool_reserved(driver, pool).ok());
         let mut table = self.table.lock();
-        let Some((known, unit)) = table.known(pool) else { return Ok(()) };
+        let Table { pools, unit, .. } = &mut *table;
+        let Some(known) = pools.get_mut(&asked.pool) else { return Ok(()) };
         let is_current = known.is_as_begun(asked);
         known.succeeded(asked);
         let adopted = reserved.filter(|_| is_current).map(|reserved| {
@@ -336,12 +337,14 @@ impl Pools {
     /// The driver has not destroyed a pool: it goes on, with what has been freed in the mean time.
     pub(crate) fn go_on(&self, pool: CUmemoryPool, number: u64) {
         let mut table = self.table.lock();
+        let anew = table.numbers.insert(pool.address(), number);
+        // Met anew in the mean time: what was charged for it under that number is charged for it still.
+        let anew = anew.and_then(|number| table.pools.remove(&number)).map_or(0, |it| it.kept);
         if let Some(known) = table.pools.get_mut(&number) {
             known.is_ending = false;
-            table.numbers.insert(pool.address(), number);
-            if let Some((known, _)) = table.known(pool) {
-                self.note_releasable(known);
-            }
+            known.kept = known.kept.saturating_add(anew);
+            known.changed();
+            self.note_releasable(known);
         }
     }
 

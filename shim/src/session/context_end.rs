@@ -56,9 +56,12 @@ impl PassedLimits {
     pub(crate) fn take_back(self, session: &Session) {
         for (now, before) in self.keys {
             let Some(record) = session.heaps.take(now) else { continue };
-            let back = session.heaps.insert(before, Record { home: self.context, ..record });
-            // What another thread has set in the mean time is the limit: the driver keeps one.
-            back.into_iter().for_each(|record| session.budget.refund(record));
+            let record = Record { home: self.context, ..record };
+            // What a tool has set in the mean time is the limit: the driver keeps one.
+            if let Some(newer) = session.heaps.insert(before, record) {
+                session.heaps.insert(before, newer);
+                session.budget.refund(record);
+            }
         }
     }
 }
@@ -108,7 +111,8 @@ impl Ending {
     pub(crate) fn pass_on(mut self, session: &Session, to: u64) -> PassedLimits {
         let all = [&mut self.memory, &mut self.arrays, &mut self.heaps, &mut self.code];
         all.into_iter().flatten().for_each(|(_, record)| record.home = to);
-        // The key of a limit has the name in it, which is another context's next.
+        // The key of a limit has the name in it, which is another context's next. Nothing says that the driver gives back
+        // what such a limit takes before the primary context ends: each stays charged.
         let rename = |(key, _): &mut (u64, Record)| {
             let before = core::mem::replace(key, session.contexts.unnamed());
             (*key, before)

@@ -10,10 +10,10 @@ use gpucap_abi::cuda::CUmemoryPool;
 use gpucap_core::ledger::{Kind, OverQuota};
 
 impl Pools {
-    /// Brings the charge for what a pool keeps up to date.
+    /// The same as [`balance`](Self::balance), by its handle.
     ///
     /// # Errors
-    /// It holds more than is charged, and that does not fit under the limit.
+    /// As there.
     pub(super) fn balance_of(
         &self,
         driver: &DriverCopy,
@@ -24,7 +24,10 @@ impl Pools {
         number.map_or(Ok(()), |number| self.balance(driver, budget, number))
     }
 
-    /// The same of the pool with this number.
+    /// Brings the charge for what the pool with this number keeps up to date.
+    ///
+    /// # Errors
+    /// It holds more than is charged, and that does not fit under the limit.
     pub(super) fn balance(
         &self,
         driver: &DriverCopy,
@@ -90,9 +93,11 @@ impl Pools {
         if idle > pool.kept {
             charge(device, idle.saturating_sub(pool.kept))?;
             pool.kept = idle;
-        } else if is_current {
+            pool.changed();
+        } else if is_current && idle < pool.kept {
             budget.refund(kept(device.index, pool.kept.saturating_sub(idle)));
             pool.kept = idle;
+            pool.changed();
         }
         self.note_releasable(pool);
         Ok(())

@@ -15,20 +15,25 @@ thread_local! {
     static HELD: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The lock of the pools of a session, and that of its graphs.
+/// One of the locks of a session: of pools, of graphs, of who uses a context, and of its limits.
 #[derive(Default)]
 pub(crate) struct Handles(RwLock<()>);
 
 /// Holds the lock until it is dropped.
-pub(crate) struct HandlesGuard<Guard>(Guard);
+pub(crate) struct HandlesGuard<Guard> {
+    _guard: Guard,
+    /// The thread held one of these locks before.
+    before: bool,
+}
 
 impl Handles {
-    /// No handle changes its meaning until this is dropped. `None` if the thread holds the lock already.
+    /// No handle changes its meaning until this is dropped. `None` if the thread holds one of these locks already, and this
+    /// one is not free.
     pub(crate) fn keep(&self) -> Option<HandlesGuard<RwLockReadGuard<'_, ()>>> {
         enter(|| self.0.read(), || self.0.try_read())
     }
 
-    /// No call depends on a handle until this is dropped. `None` if the thread holds the lock already.
+    /// No call depends on a handle until this is dropped. `None` as above.
     pub(crate) fn change(&self) -> Option<HandlesGuard<RwLockWriteGuard<'_, ()>>> {
         enter(|| self.0.write(), || self.0.try_write())
     }
@@ -39,18 +44,16 @@ fn enter<Guard>(
     wait: impl FnOnce() -> Guard,
     attempt: impl FnOnce() -> Option<Guard>,
 ) -> Option<HandlesGuard<Guard>> {
-    if HELD.try_with(Cell::get).unwrap_or(false) {
-        return None;
-    }
-    let guard = if DriverCallGuard::is_entered() { attempt()? } else { wait() };
+    let before = HELD.try_with(Cell::get).unwrap_or(false);
+    let guard = if before || DriverCallGuard::is_entered() { attempt()? } else { wait() };
     let _ = HELD.try_with(|held| held.set(true));
-    Some(HandlesGuard(guard))
+    Some(HandlesGuard { _guard: guard, before })
 }
 
 impl<Guard> Drop for HandlesGuard<Guard> {
     fn drop(&mut self) {
         // Locals without a destructor outlive everything in the thread: there is nothing to lose here.
-        let _ = HELD.try_with(|held| held.set(false));
+        let _ = HELD.try_with(|held| held.set(self.before));
     }
 }
 
@@ -60,15 +63,18 @@ mod tests {
 
     #[test]
     fn a_thread_takes_the_lock_once() {
-        let handles = Handles::default();
+        let (handles, others) = (Handles::default(), Handles::default());
         let kept = handles.keep();
         assert!(kept.is_some());
-        assert!(handles.keep().is_none() && handles.change().is_none());
+        // A tool within the call waits for nothing, and has what is free.
+        assert!(handles.keep().is_some() && handles.change().is_none());
+        assert!(others.change().is_some());
+        assert!(HELD.get(), "the outer one is held still");
         assert!(handles.0.try_write().is_none());
         drop(kept);
         let changing = handles.change();
         assert!(changing.is_some() && handles.keep().is_none());
         drop(changing);
-        assert!(handles.0.try_write().is_some());
+        assert!(handles.0.try_write().is_some() && !HELD.get());
     }
 }

@@ -281,7 +281,8 @@ impl Pool {
         self.used().saturating_add(self.kept)
     }
 
-    const fn changed(&mut self) {
+    /// What the driver has said before holds no more.
+    pub(super) const fn changed(&mut self) {
         self.changes = self.changes.wrapping_add(1);
     }
 }
