@@ -36,18 +36,18 @@ version = 2
 
 [plugins]
   [plugins.\"io.containerd.grpc.v1.cri\"]
-sandbox_image = \"pause\" # kept
-[plugins.\"io.containerd.grpc.v1.cri\".containerd]
-  default_runtime_name = \"runc\"
-  [plugins.\"io.containerd.grpc.v1.cri\".containerd.runtimes.runc]
-    runtime_type = \"io.containerd.runc.v2\"
-    [plugins.\"io.containerd.grpc.v1.cri\".containerd.runtimes.runc.options]
-      SystemdCgroup = true
+    sandbox_image = \"pause\" # kept
+    [plugins.\"io.containerd.grpc.v1.cri\".containerd]
+      default_runtime_name = \"runc\"
+      [plugins.\"io.containerd.grpc.v1.cri\".containerd.runtimes.runc]
+        runtime_type = \"io.containerd.runc.v2\"
+        [plugins.\"io.containerd.grpc.v1.cri\".containerd.runtimes.runc.options]
+          SystemdCgroup = true
 ";
 const NEW: &str = "version = 3\n\n[plugins.'io.containerd.cri.v1.runtime'.containerd]\n\
-                   default_runtime_name = 'nvidia'\n\n\
-                   [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.nvidia.options]\n\
-                   BinaryName = '/usr/bin/nvidia-container-runtime'\n";
+                       default_runtime_name = 'nvidia'\n\n\
+                       [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.nvidia.options]\n\
+                       BinaryName = '/usr/bin/nvidia-container-runtime'\n";
 
 #[test]
 fn a_new_handler_has_the_options_of_todays() {
