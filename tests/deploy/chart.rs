@@ -77,7 +77,7 @@ const ADDED: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "runtimeClass.required.enabled=true",
+        "runtimeClass.required.enabled=true,runtimeClass.required.namespaces.team=a",
         &[
             "ValidatingAdmissionPolicy/gpucap-class",
             "ValidatingAdmissionPolicyBinding/gpucap-class",

@@ -165,6 +165,7 @@ const WRONG: &[(&str, &str)] = &[
     ("runtimeClass.tolerations[0].operator=Is", "/runtimeClass/tolerations/0/operator"),
     ("runtimeClass.required.resources[0]=gpu", "/runtimeClass/required/resources/0"),
     ("runtimeClass.required.namespaces.a=1", "/runtimeClass/required/namespaces/a"),
+    ("runtimeClass.required.enabled=true", "runtimeClass.required.namespaces"),
     ("nri=true", "/nri"),
     ("nri.enable=true", "enable"),
     ("nri.enabled=1", "/nri/enabled"),
