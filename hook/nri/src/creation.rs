@@ -65,7 +65,9 @@ impl Creation {
         let mounts: Vec<Value> =
             own.mounts.iter().map(|it| json!({"destination": it.destination})).collect();
         let devices = own.linux.iter().flat_map(|linux| &linux.devices);
-        let devices: Vec<Value> = devices.map(|it| json!({"path": it.path})).collect();
+        let devices: Vec<Value> = devices
+            .map(|it| json!({"path": it.path, "type": it.kind, "major": it.major, "minor": it.minor}))
+            .collect();
         let mut container = gpucap_plan::Container::of(&json!({
             "process": {"env": own.env},
             "annotations": annotations,
@@ -78,8 +80,9 @@ impl Creation {
         // A privileged container has all device files, and this one may be one.
         let named =
             json!({"process": {"env": own.env}, "annotations": annotations, "mounts": mounts});
-        container.is_assigned_gpu =
-            gpucap_plan::Container::of(&named).is_assigned_gpu || cdi.is_some();
+        let named = gpucap_plan::Container::of(&named);
+        container.is_assigned_gpu = named.is_assigned_gpu || cdi.is_some();
+        container.has_own_gpu = named.has_own_gpu || cdi.is_some();
         // Its seccomp profile is not said.
         container.may_unshare = false;
         container.gpu = container.gpu.or_else(|| cdi.map(|name| format!("CDI device {name}")));

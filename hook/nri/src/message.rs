@@ -217,6 +217,15 @@ pub struct LinuxDevice {
     /// Where.
     #[prost(string, tag = "1")]
     pub path: String,
+    /// `c`, `u`, `b` or `p`.
+    #[prost(string, tag = "2")]
+    pub kind: String,
+    /// Its numbers.
+    #[prost(int64, tag = "3")]
+    pub major: i64,
+    /// The second one.
+    #[prost(int64, tag = "4")]
+    pub minor: i64,
 }
 
 /// A device by CDI.

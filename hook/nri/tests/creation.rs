@@ -145,9 +145,12 @@ fn a_gpu_is_seen_by_every_sign() {
         Creation::of(request).container(&node).gpu
     };
     assert_eq!(gpu(&|_| {}), None);
-    let device = || LinuxDevice { path: "/dev/nvidia0".into() };
+    let device = || LinuxDevice { path: "/dev/nvidia0".into(), ..LinuxDevice::default() };
     let found = gpu(&|it| it.linux = Some(LinuxContainer { devices: vec![device()] }));
     assert_eq!(found.as_deref(), Some("/dev/nvidia0"));
+    let renamed = LinuxDevice { path: "/dev/gpu0".into(), kind: "c".into(), major: 195, minor: 0 };
+    let found = gpu(&|it| it.linux = Some(LinuxContainer { devices: vec![renamed.clone()] }));
+    assert_eq!(found.as_deref(), Some("/dev/gpu0"));
     let found = gpu(&|it| it.mounts = vec![Mount { destination: "/dev/nvidiactl".into() }]);
     assert_eq!(found.as_deref(), Some("/dev/nvidiactl"));
     let found = gpu(&|it| it.env = vec!["NVIDIA_VISIBLE_DEVICES=all".into()]);
@@ -168,7 +171,7 @@ fn a_device_file_alone_shows_no_assignment_for_a_privileged_container_has_all() 
         change(request.container.as_mut().unwrap());
         Creation::of(request).container(&Node::default()).is_assigned_gpu
     };
-    let device = || LinuxDevice { path: "/dev/nvidia0".into() };
+    let device = || LinuxDevice { path: "/dev/nvidia0".into(), ..LinuxDevice::default() };
     assert!(!assigned(&|it| it.linux = Some(LinuxContainer { devices: vec![device()] })));
     let claim = "k8s.gpu.nvidia.com/claim=1-gpu-0";
     assert!(assigned(&|it| it.cdi_devices = vec![CdiDevice { name: claim.into() }]));

@@ -134,9 +134,9 @@ impl Decision {
     ) -> Result<Plan, Reason> {
         let asked = self.grants.iter().any(Grant::limits);
         self.notes.extend(near_miss::near(&sources.container.env, node, annotations));
-        if asked || sources.container.gpu.is_some() {
-            // Only now: where neither a limit nor a GPU is seen, a slip of the administrator must not stop anything. Beside
-            // a GPU the limit may have been the node's own, as replicas and claims are, or one that it demands.
+        // Only now: where neither a limit nor a GPU is seen, a slip of the administrator must not stop anything. Beside
+        // a GPU the limit may have been the node's own, as replicas and claims are, or one that it demands.
+        if asked || sources.container.has_own_gpu {
             sources.node.map_err(Clone::clone)?;
         }
         for switch in convention::off_switches(&sources.container.env) {

@@ -224,12 +224,21 @@ fn trusted(path: &Path) -> io::Result<Option<Vec<u8>>> {
     Ok(Some(bytes))
 }
 
-/// The bytes of a file; none if there is no file. A link that leads nowhere is one that cannot be read.
+/// The bytes of a file; none if there is no file. Behind a link that leads nowhere is one that cannot be read.
 fn if_there(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    let is_missing = |why: &io::Error| why.kind() == io::ErrorKind::NotFound;
+    let leads_nowhere = |path: &Path| {
+        fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink())
+            && fs::metadata(path).is_err_and(|why| is_missing(&why))
+    };
     match read(path) {
-        Err(why) if why.kind() == io::ErrorKind::NotFound => match fs::symlink_metadata(path) {
-            Ok(_) => Err(io::Error::other("a link that leads nowhere")),
-            Err(_) => Ok(None),
+        Err(why) if is_missing(&why) => match read(path) {
+            // Links that are replaced (a ConfigMap's) are there when one looks again.
+            Err(why) if is_missing(&why) && path.ancestors().any(leads_nowhere) => {
+                Err(io::Error::other("a link that leads nowhere"))
+            }
+            Err(why) if is_missing(&why) => Ok(None),
+            other => other.map(Some),
         },
         other => other.map(Some),
     }

@@ -41,6 +41,9 @@ pub struct Container {
     pub is_given_gpu: bool,
     /// It was assigned particular GPUs, by what shows one: neither all of the node nor by its privileges.
     pub is_assigned_gpu: bool,
+    /// It has a GPU, and not for its privileges alone: a privileged container has all devices of the node, and some of them
+    /// a node needs to start.
+    pub has_own_gpu: bool,
     /// `linux.mountLabel`: what SELinux demands of its files.
     pub mount_label: Option<String>,
 }
@@ -74,12 +77,16 @@ impl Container {
         let env = Env::new(own.chain(limits.iter().map(String::as_str)));
         let annotations = json::texts(config, &["annotations"]);
         let given = given_gpu(config, &env);
+        let is_given_gpu = given.is_some();
+        let gpu = given.or_else(|| annotated_gpu(&annotations));
         let privileged = is_privileged(config);
+        let is_assigned_gpu =
+            is_assigned_gpu(config, &env, privileged) || annotated_gpu(&annotations).is_some();
         Self {
-            is_assigned_gpu: is_assigned_gpu(config, &env, privileged)
-                || annotated_gpu(&annotations).is_some(),
-            is_given_gpu: given.is_some(),
-            gpu: given.or_else(|| annotated_gpu(&annotations)),
+            has_own_gpu: is_assigned_gpu || gpu.is_some() && !privileged,
+            is_assigned_gpu,
+            is_given_gpu,
+            gpu,
             may_unshare: seccomp::allows_user_namespaces(config),
             covered: paths::covering(config),
             slices: slice::written(config, slice::OPTION),
@@ -122,8 +129,9 @@ const VISIBLE: &str = "NVIDIA_VISIBLE_DEVICES";
 /// The directory in which the NVIDIA runtime looks for mounts that are named after GPUs.
 const VOLUMES: &str = "/var/run/nvidia-container-devices";
 
-/// The major number of the GPUs' character devices.
+/// The major number of the GPUs' character devices, and the minor numbers from which on they are no GPU's.
 const MAJOR: u64 = 195;
+const OTHER_MINORS: u64 = 254;
 
 /// What a value of [`VISIBLE`] names, as NVIDIA's container toolkit reads it (`internal/config/image`, 1081cec).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -136,7 +144,9 @@ enum Visible {
 impl Visible {
     fn of(value: &str) -> Self {
         let names: Vec<&str> = value.split(',').map(str::trim).collect();
-        if names.contains(&"void") || names.iter().all(|name| matches!(*name, "" | "none")) {
+        if ["void", "none"].iter().any(|none| names.contains(none))
+            || names.iter().all(|it| it.is_empty())
+        {
             Self::Nothing
         } else if names.contains(&"all") {
             Self::All
@@ -167,24 +177,26 @@ fn is_assigned_gpu(config: &Value, env: &Env, privileged: bool) -> bool {
         let number = path.strip_prefix("/dev/nvidia").unwrap_or_default();
         path == "/dev/dxg" || !number.is_empty() && number.bytes().all(|it| it.is_ascii_digit())
     };
-    let has_card = || own_paths(config).any(is_card);
+    let has_card = || own_paths(config).any(is_card) || numbered(config).is_some();
     let has_name = || own_paths(config).any(|path| is_named_gpu(&path));
     names(Visible::Some) || has_name() || !names(Visible::All) && !privileged && has_card()
+}
+
+/// The path of a device that is a GPU by its numbers, whatever its name.
+fn numbered(config: &Value) -> Option<String> {
+    let number = |entry: &Value, key: &str| json::at(entry, &[key]).and_then(Value::as_u64);
+    let is_it = |entry: &&Value| {
+        matches!(json::text(entry, &["type"]), Some("c" | "u"))
+            && number(entry, "major") == Some(MAJOR)
+            && number(entry, "minor").is_none_or(|minor| minor < OTHER_MINORS)
+    };
+    let found = json::list(config, &["linux", "devices"]).find(is_it)?;
+    Some(json::text(found, &["path"]).map_or_else(|| "a device".into(), cleaned))
 }
 
 /// The first sign of a GPU that the container is given, for a person to look for.
 fn given_gpu(config: &Value, env: &Env) -> Option<String> {
     let device = |path: &String| path.starts_with("/dev/nvidia") || path == "/dev/dxg";
-    // Under whatever name.
-    let numbered = || {
-        let is_it = |entry: &&Value| {
-            json::text(entry, &["type"]) == Some("c")
-                && json::at(entry, &["major"]).and_then(Value::as_u64) == Some(MAJOR)
-        };
-        json::list(config, &["linux", "devices"])
-            .find(is_it)
-            .map(|entry| json::text(entry, &["path"]).map_or_else(|| "a device".into(), cleaned))
-    };
     let last = |wanted: &str| env.iter().filter(|(name, _)| *name == wanted).last();
     // Only the last value counts for the NVIDIA runtime. Without one, an image from before that variable gets all GPUs.
     let visible = || match last(VISIBLE) {
@@ -196,7 +208,7 @@ fn given_gpu(config: &Value, env: &Env) -> Option<String> {
     };
     own_paths(config)
         .find(device)
-        .or_else(numbered)
+        .or_else(|| numbered(config))
         .or_else(|| own_paths(config).find(|path| is_named_gpu(path)))
         .or_else(|| visible().map(str::to_owned))
 }

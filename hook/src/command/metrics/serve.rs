@@ -91,6 +91,8 @@ fn answer(stream: &TcpStream, body: impl Fn() -> Arc<str>) -> io::Result<()> {
         "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
     );
     let until = Instant::now() + TAKING;
+    // Else the kernel may hold the second part back until the first was acknowledged.
+    drop(stream.set_nodelay(true));
     say(stream, head.as_bytes(), until)?;
     say(stream, body.as_bytes(), until)
 }
