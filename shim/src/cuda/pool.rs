@@ -251,6 +251,7 @@ pub(crate) fn destroy(call: &Call, next: impl Next<CuError>, pool: CUmemoryPool)
         }
         Err(error) => {
             session.pools.go_on(pool, number);
+            session.pools.settle(call.driver, &session.budget, pool);
             Err(error)
         }
     }
