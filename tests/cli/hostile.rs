@@ -96,7 +96,7 @@ fn forged() -> Result {
 }
 
 /// As many as are looked at, of one user, each of which has all that fits. The metrics container of the Helm chart may
-/// have this much.
+/// have this much where it samples, and so sees the node's `/dev/shm`.
 const OF_METRICS_KIB: &str = "196608";
 
 fn many_forged() -> Result {
