@@ -7,4 +7,5 @@ pub(crate) mod allocations;
 pub(crate) mod code;
 pub(crate) mod contexts;
 pub(crate) mod graphs;
+pub(crate) mod handles;
 pub(crate) mod pools;

@@ -1,11 +1,11 @@
 //! Whether this thread is inside a driver call under a lock of the shim.
 //!
-//! Few locks are held across a call of the driver: those of primary contexts, of physical memory, of what handles stand for
-//! ([which have a flag of their own](crate::holdings::pools::Handles)) and, while an event is asked for, of a device's meter. The driver itself does not call back, but tools do (CUPTI, NVBit, Nsight,
-//! compute-sanitizer): their callbacks run inside such a call, on the same thread, and may use the driver. Waiting for the
-//! lock there would be waiting for oneself. So inside such a call a lock is taken only if it is free; where it is not, what a
-//! tool does is charged all the same, and what cannot be entered stays charged. Its launches are paid for as soon as the
-//! thread is outside again.
+//! Few locks are held across a call of the driver: those of primary contexts, of physical memory, of what handles stand
+//! for (`Handles`, which has a flag of its own) and, while an event is asked for, of a device's meter. The driver
+//! itself does not call back, but tools do (CUPTI, NVBit, Nsight, compute-sanitizer): their callbacks run inside such a
+//! call, on the same thread, and may use the driver. Waiting for the lock there would be waiting for oneself. So inside
+//! such a call a lock is taken only if it is free; where it is not, what a tool does is charged all the same, and what
+//! cannot be entered stays charged. Its launches are paid for as soon as the thread is outside again.
 
 use core::cell::Cell;
 use core::ops::{Deref, DerefMut};

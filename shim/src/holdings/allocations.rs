@@ -20,6 +20,9 @@ pub(crate) struct Allocations {
 /// Anything by address or handle.
 pub(crate) type ByAddress<T> = HashMap<u64, T, BuildHasherDefault<PointerHasher>>;
 
+/// The first number that no address of a process has: such numbers name what has no address, each once.
+pub(crate) const NO_ADDRESS: u64 = 1 << 63;
+
 const SHARDS: usize = 1 << SHARD_BITS;
 
 /// One of the parts of the table.

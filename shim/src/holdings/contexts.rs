@@ -5,8 +5,8 @@
 //! [`context_end`](crate::session::context_end).
 
 use crate::budget::record::Record;
-use crate::holdings::allocations::Allocations;
-use crate::holdings::pools::Handles;
+use crate::holdings::allocations::{Allocations, NO_ADDRESS};
+use crate::holdings::handles::Handles;
 use core::sync::atomic::{AtomicU64, Ordering};
 use gpucap_abi::cuda::CUdevice;
 use parking_lot::Mutex;
@@ -25,9 +25,6 @@ pub(crate) struct Contexts {
     /// How many numbers have been given out that are no names.
     unnamed: AtomicU64,
 }
-
-/// The first number that no address of a process has.
-const NO_ADDRESS: u64 = 1 << 63;
 
 impl Contexts {
     /// No contexts.

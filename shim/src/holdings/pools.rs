@@ -7,25 +7,24 @@
 //! allocation, after a synchronisation that may have released something, and after a trim; and before an allocation of
 //! this process is refused, every pool that keeps something is trimmed.
 //!
-//! The table's lock is held for a look-up or a charge, never across a driver call; that of [`handles`] is. Another thread
+//! The table's lock is held for a look-up or a charge, never across a driver call; that of [`Handles`] is. Another thread
 //! may change a pool while the driver answers, so an answer is only used if its count of changes has not moved.
 
 mod balance;
 mod frees;
-mod handles;
 mod reserve;
 
 use crate::budget::Budget;
 use crate::budget::device::Device;
 use crate::budget::record::Record;
 use crate::driver::{self, DriverCopy};
-use crate::holdings::allocations::ByAddress;
+use crate::holdings::allocations::{ByAddress, NO_ADDRESS};
+use crate::holdings::handles::Handles;
 use crate::sys::Short;
 use core::sync::atomic::{AtomicBool, Ordering};
 pub(crate) use frees::ContextStream;
 use gpucap_abi::cuda::{CUcontext, CUmemoryPool, CUstream};
 use gpucap_core::ledger::{DeviceIndex, Kind, OverQuota};
-pub(crate) use handles::Handles;
 pub(crate) use reserve::{Asked, Home};
 use reserve::{Pool, Unit};
 
@@ -59,8 +58,6 @@ impl Table {
     }
 }
 
-/// The first number that no address of a process has.
-const NO_ADDRESS: u64 = 1 << 63;
 /// How often a driver's answer is asked for again because the pool has changed in between.
 const TRIES: u32 = 8;
 

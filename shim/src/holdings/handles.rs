@@ -1,11 +1,12 @@
-//! What handles stand for: that does not change while a call depends on it.
+//! Locks on what handles stand for: that does not change while a call depends on it.
 //!
-//! A pool that is destroyed leaves its handle to the next one, and another pool can become a device's current one at any
-//! time. An allocation is charged to a pool before the driver is called, so it must be that pool which the driver takes
-//! from; and the allocations of a graph are counted before and after it is made executable. Such calls share the lock;
-//! making, ending and choosing a pool, and ending a stream or a graph, have it alone. It is held across the driver's
-//! call. A tool that the driver calls back on the same thread passes: waiting there would be waiting for itself. Under
-//! [another lock](crate::driver::call_guard) it is taken only if it is free, since its holder may wait for that.
+//! A pool that is destroyed leaves its handle to the next one, and another pool can become a device's current one at
+//! any time. An allocation is charged to a pool before the driver is called, so it must be that pool which the driver
+//! takes from; and the allocations of a graph are counted before and after it is made executable. Such calls share the
+//! lock; making, ending and choosing a pool, ending a stream or a graph, setting a limit of a context, and adding or
+//! taking off its users have it alone. It is held across the driver's call. A tool that the driver calls back on the
+//! same thread passes: waiting there would be waiting for itself. Under [another lock](crate::driver::call_guard) it is
+//! taken only if it is free, since its holder may wait for that.
 
 use crate::driver::call_guard::DriverCallGuard;
 use core::cell::Cell;
@@ -27,8 +28,8 @@ pub(crate) struct HandlesGuard<Guard> {
 }
 
 impl Handles {
-    /// No handle changes its meaning until this is dropped. `None` if the thread holds one of these locks already, and this
-    /// one is not free.
+    /// No handle changes its meaning until this is dropped. `None` if the thread holds one of these locks already,
+    /// and this one is not free.
     pub(crate) fn keep(&self) -> Option<HandlesGuard<RwLockReadGuard<'_, ()>>> {
         enter(|| self.0.read(), || self.0.try_read())
     }
