@@ -7,7 +7,7 @@
 //! (see [`settlement`](super::settlement)), as far as covered time allows.
 //!
 //! ```text
-//! covered   end of a stretch of that time >> 10:44   its length >> 10:20      zero: none
+//! covered   end of a stretch of that time >> 10:44   its length >> 10:20      zero: none; ends are modulo 208 days
 //! surplus   covered time less charges, in ns, signed
 //! ```
 //!
@@ -45,6 +45,8 @@ struct Stretch {
 const UNIT_BITS: u32 = 10;
 const LENGTH_BITS: u32 = 20;
 const LONGEST: u64 = (1 << LENGTH_BITS) - 1;
+/// No stretch ends farther in the future: 70 minutes. One that seems to is more than a hundred days old.
+const FARTHEST: i64 = 1 << 32;
 
 impl Stretch {
     /// Rounded to the nearest unit: rounded inwards, overlaps of 10 us would be short by a tenth.
@@ -54,8 +56,13 @@ impl Stretch {
         Self { from, until }
     }
 
-    const fn from_word(word: u64) -> Self {
-        let until = word >> LENGTH_BITS;
+    /// The stretch of a word, about as old as `near`: of the times that its end can stand for, the closest one.
+    fn from_word(word: u64, near: u64) -> Self {
+        let ahead = word.wrapping_sub(near << LENGTH_BITS).cast_signed() >> LENGTH_BITS;
+        let until = near.saturating_add_signed(ahead);
+        if word == 0 || ahead > FARTHEST {
+            return Self::default();
+        }
         Self { from: until.saturating_sub(word & LONGEST), until }
     }
 
@@ -129,7 +136,7 @@ impl<'a> TimeAccount<'a> {
         let span = Stretch::of(start, end);
         loop {
             let before = self.covered.map(Word::load);
-            let stretches = before.map(Stretch::from_word);
+            let stretches = before.map(|word| Stretch::from_word(word, span.until));
             let covered = covered_of(span, stretches);
             let is_noted = add(span, stretches).is_none_or(|(place, stretch)| {
                 let word = self.covered.get(place).zip(before.get(place));
@@ -225,6 +232,22 @@ mod tests {
             account.cover(at * MS, at * MS + MS / 10);
         }
         close(account.cover(8_001 * MS, 8_002 * MS), MS - MS / 10);
+    }
+
+    /// A stretch has room for 208 days.
+    #[test]
+    fn the_same_time_is_covered_once_however_long_the_machine_runs() {
+        const DAY: u64 = 86_400_000 * MS;
+        for day in [207, 208, 209, 300, 416, 417, 1_000, 5_000] {
+            let words = Words::default();
+            let account = words.account();
+            for hour in 0..50 {
+                let start = day * DAY + hour * DAY / 24;
+                close(account.cover(start, start + 100 * MS), 100 * MS);
+                close(account.cover(start, start + 100 * MS), 0);
+                close(account.cover(start + 50 * MS, start + 150 * MS), 50 * MS);
+            }
+        }
     }
 
     #[test]
