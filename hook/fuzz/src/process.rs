@@ -62,7 +62,7 @@ fn live(ledger: &Ledger, acts: &[u8]) {
     let alive = |other: &Identity| other.pid % 2 == 1;
     let Ok(slot) = ledger.claim(me, NOW, &alive) else { return };
     let Some(word) = ledger.bucket(device) else { return };
-    let gang = Gang::new(ledger.words_of_devices(), device.index());
+    let gang = Gang::new(ledger.words_of_devices(), device.index(), 1);
     let share = Share::from_percent(50).expect("a share");
     let mut meter = Meter::new(Bucket::new(word, share), NOW).among(gang);
     let (stream, allowance, mut now) = (meter.stream(NOW), Arc::<Allowance>::default(), NOW);

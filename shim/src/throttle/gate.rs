@@ -53,6 +53,11 @@ struct Inside {
     published: UsageReport,
 }
 
+/// What the process with this slot is called among those of its container.
+fn number(slot: usize) -> u16 {
+    u16::try_from(slot).map_or(u16::MAX, |slot| slot.saturating_add(1))
+}
+
 impl Gate {
     /// Makes the gate of the device at this index of the ledger; `None` if the ledger has no such index.
     pub(crate) fn new(
@@ -64,7 +69,7 @@ impl Gate {
         peers: Option<Peers>,
     ) -> Option<Self> {
         let bucket = Bucket::new(ledger.bucket(index)?, limit.share());
-        let gang = Gang::new(ledger.words_of_devices(), index.index());
+        let gang = Gang::new(ledger.words_of_devices(), index.index(), number(slot.index()));
         let mut meter = Meter::new(bucket, sys::monotonic_ns()).among(gang);
         meter.set_limit(limit);
         let costs = meter.costs();
@@ -122,6 +127,7 @@ impl Gate {
             if let (Some(peers), Some(found)) = (&self.peers, report(slot)) {
                 peers.end(slot, found, now);
             }
+            self.think(|inside| inside.meter.died(number(slot)));
         };
         let owed = |paid_until| {
             let owed = self.think(|inside| inside.meter.inherit(paid_until, now));

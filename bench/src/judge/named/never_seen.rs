@@ -16,10 +16,18 @@ pub(super) fn alone(all: &mut Vec<Scene>) {
             all.push(Scene { seconds: 300, is_honest: false, ..scene(name, containers) });
         }
     }
-    let job = Job { names: Names::Fresh, ..Job::of(1_500 * MS) };
-    let name = "T2 8 processes with functions never seen, 1500 ms, 10".into();
-    let containers = vec![Container::of(10, vec![job; 8])];
-    all.push(Scene { seconds: 300, is_honest: false, ..scene(name, containers) });
+    // Processes that begin together, and some that begin while the work of others is in flight.
+    for (ns, apart_ns) in [(1_500 * MS, 0), (1_500 * MS, 50 * MS), (5_000 * MS, 0)] {
+        let from = |place| Job { from_ns: place * apart_ns, names: Names::Fresh, ..Job::of(ns) };
+        let apart = if apart_ns > 0 {
+            format!(" and begin {} apart", length(apart_ns))
+        } else {
+            String::new()
+        };
+        let name = format!("T2 8 processes with functions never seen, {}{apart}, 10", length(ns));
+        let containers = vec![Container::of(10, (0..8).map(from).collect())];
+        all.push(Scene { seconds: 300, is_honest: false, ..scene(name, containers) });
+    }
     // Siblings that are in flight together end together: what the bucket then owes is all of it.
     let job = Job { names: Names::Fresh, ..Job::waited_for(57 * MS) };
     let name = "T2 16 processes with functions never seen, 57 ms, waited for, 30".into();

@@ -32,6 +32,7 @@ impl Ledger {
                 word.store(0);
             }
             device.surplus.store(0);
+            device.unknown.store(0);
         }
         for (index, _) in self.claimed() {
             for device in self.touched(index) {

@@ -121,6 +121,7 @@ impl Ledger {
                     &row.bucket,
                     &row.collectives,
                     &row.shares,
+                    &row.unknown,
                     &row.surplus,
                     &row.covered,
                     second,

@@ -80,7 +80,8 @@ pub(super) struct Device {
     /// Two more of the account: `throttle` owns them.
     pub(super) covered_too: [Word; 2],
     pub(super) borrowed: Counter,
-    pub(super) _reserved_uuid: [Counter; 1],
+    /// Which process has a launch of unknown length in flight: `throttle` owns it.
+    pub(super) unknown: Word,
     pub(super) windows: Windows,
 }
 

@@ -14,10 +14,12 @@ pub(crate) mod bucket;
 pub(crate) mod gang;
 pub(crate) mod reserve;
 pub(crate) mod shares;
+pub(crate) mod unknown;
 
 use bucket::{Bucket, PERIOD_NS};
 use gang::Gang;
 use shares::Shares;
+use unknown::UnknownLaunches;
 
 use super::{
     charging::{Charging, time_account::TimeAccount},
@@ -55,6 +57,7 @@ pub(crate) struct Admission<'a> {
     borrowed_ns: u64,
     /// Launches in flight whose signature has no measurement yet.
     unmeasured: u64,
+    unknown: UnknownLaunches<'a>,
     launches: u64,
     waits: u64,
     stalls: u64,
@@ -67,6 +70,8 @@ const RECHECK_NS: u64 = 1_000_000;
 const RECHECK_LENT_NS: u64 = 500_000;
 /// So can the first measurement of a function, and much sooner.
 const RECHECK_UNMEASURED_NS: u64 = 200_000;
+/// No shorter sleep is worth it: by default the kernel adds as much to each (`PR_SET_TIMERSLACK` in prctl(2)).
+const SLEEP_NS: u64 = 50_000;
 /// A collective of another device can arrive at any moment, and spins until it is noticed.
 const RECHECK_GANG_NS: u64 = 200_000;
 /// So can work of other processes.
@@ -111,6 +116,7 @@ impl<'a> Admission<'a> {
             long_ns: 0,
             borrowed_ns: 0,
             unmeasured: 0,
+            unknown: UnknownLaunches::new(None, 0),
             launches: 0,
             waits: 0,
             stalls: 0,
@@ -119,7 +125,8 @@ impl<'a> Admission<'a> {
 
     /// Adds the container's other devices and processes: processes may differ in their shares, and devices may meet.
     pub(crate) fn among(self, gang: Gang<'a>) -> Self {
-        Self { shares: self.shares.published_in(gang.shares()), gang, ..self }
+        let unknown = UnknownLaunches::new(gang.unknown(), gang.process());
+        Self { shares: self.shares.published_in(gang.shares()), unknown, gang, ..self }
     }
 
     /// The account of the container's processes on the device.
@@ -199,17 +206,22 @@ impl<'a> Admission<'a> {
         self.shares.follow(now);
         // Whether the gate is open matters even for launches that are exempt: the size of their allowance depends on it.
         let beside_ns = self.beside_ns(launch, charging);
-        let may_go = (self.opens(beside_ns, now, timeline, charging)
+        let passes = (self.opens(beside_ns, now, timeline, charging)
             || self.is_urgent(launch, now))
-            && !self.is_second(launch, now, timeline, charging)
             && !self.yields(beside_ns, now, timeline);
-        if may_go || self.is_stalled(now, timeline) {
+        let is_second = passes && self.is_second(launch, now, timeline, charging);
+        if passes && !is_second || self.is_stalled(now, timeline) {
             self.launches += 1;
             (self.held_since, self.yields_since) = (None, None);
             return None;
         }
         self.waits += 1;
-        self.held_since.get_or_insert(now);
+        let held_ns = now.saturating_sub(*self.held_since.get_or_insert(now));
+        if is_second {
+            let recheck =
+                if held_ns < SLEEP_NS { 1 } else { (held_ns / 4).min(RECHECK_UNMEASURED_NS) };
+            return Some(now.saturating_add(recheck));
+        }
         // The bucket holds enough while a turn is left to another process.
         let yields_until = self.yields_since.map_or(0, |since| since.saturating_add(YIELD_NS));
         let until = self.recheck_at(now, timeline, charging);
@@ -305,19 +317,19 @@ impl<'a> Admission<'a> {
         self.shares.holds_at(self.shares.quantum_ns(), now).max(others_at)
     }
 
-    /// Returns whether another unmeasured launch is in flight beside this one, and either may take any time: one at a
-    /// time is, but for streams that wait for the host. Else `T2 functions never seen, 2500 ms`, 10, gets 38 too many.
+    /// Returns whether another launch of unknown length is in flight, of this process or of another one of the container,
+    /// and either may take any time: one at a time is, but for streams that wait for the host. Else
+    /// `T2 functions never seen, 2500 ms`, 10, gets 38 too many.
     fn is_second<E>(
-        &self,
+        &mut self,
         launch: Launch,
         now: u64,
         timeline: &Timeline<E>,
         charging: &Charging,
     ) -> bool {
-        self.unmeasured > 0
-            && self.shares.share() != Share::FULL
+        self.shares.share() != Share::FULL
             && charging.costs().estimate(launch.signature).is_none()
-            && self.unmeasured > timeline.stuck_unmeasured(now)
+            && (self.unmeasured > timeline.stuck_unmeasured(now) || !self.unknown.begin(now))
     }
 
     /// Returns whether a launch goes through a closed gate. The peers of a collective spin until it comes, and are
@@ -391,6 +403,9 @@ impl<'a> Admission<'a> {
     /// Removes a launch that ended at `end`, or whose end will never be seen.
     pub(crate) fn forget_launch(&mut self, reserved: Reserved, end: u64, now: u64) {
         self.unmeasured = self.unmeasured.saturating_sub(u64::from(reserved.unmeasured));
+        if reserved.unmeasured && self.unmeasured == 0 {
+            self.unknown.end();
+        }
         if reserved.is_collective && self.shares.share() != Share::FULL {
             self.gang.ends(end, now);
         }

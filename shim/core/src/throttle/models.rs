@@ -6,6 +6,7 @@
 mod account;
 mod repair;
 mod shares;
+mod unknown;
 
 use std::sync::Arc;
 

@@ -17,3 +17,4 @@ mod settlement;
 mod spacing;
 mod timeline;
 mod turns;
+mod unknown;

@@ -34,6 +34,7 @@ pub struct DeviceWords<'a> {
     bucket: &'a Word,
     collectives: &'a Word,
     shares: &'a Word,
+    unknown: &'a Word,
     account: TimeAccount<'a>,
 }
 
@@ -41,8 +42,8 @@ impl<'a> DeviceWords<'a> {
     /// Takes these words: bucket, collectives, shares, and those of the time account.
     #[must_use]
     pub const fn new(words: [&'a Word; DEVICE_WORDS]) -> Self {
-        let [bucket, collectives, shares, account @ ..] = words;
-        Self { bucket, collectives, shares, account: TimeAccount::new(account) }
+        let [bucket, collectives, shares, unknown, account @ ..] = words;
+        Self { bucket, collectives, shares, unknown, account: TimeAccount::new(account) }
     }
 
     /// Its bucket's word.
@@ -53,13 +54,15 @@ impl<'a> DeviceWords<'a> {
 }
 
 /// How many words a device has.
-pub const DEVICE_WORDS: usize = 3 + time_account::WORDS;
+pub const DEVICE_WORDS: usize = 4 + time_account::WORDS;
 
 /// One device of a container, its collectives, and the other devices.
 #[derive(Debug)]
 pub struct Gang<'a> {
     devices: Vec<DeviceWords<'a>>,
     own: usize,
+    /// The number of this process among those of the container.
+    process: u16,
     /// Collectives that were admitted and whose end has not been seen.
     in_flight: usize,
     /// When the latest collectives ended, in order.
@@ -82,19 +85,35 @@ const COUNT: u64 = (1 << COUNT_BITS) - 1;
 impl<'a> Gang<'a> {
     /// Makes the gang of a container's devices; the meter's own is at index `own`.
     #[must_use]
-    pub fn new(devices: Vec<DeviceWords<'a>>, own: usize) -> Self {
-        Self { devices, own, in_flight: 0, ended: VecDeque::new(), alone: Default::default() }
+    pub fn new(devices: Vec<DeviceWords<'a>>, own: usize, process: u16) -> Self {
+        Self {
+            devices,
+            own,
+            process,
+            in_flight: 0,
+            ended: VecDeque::new(),
+            alone: Default::default(),
+        }
     }
 
     /// Makes the gang of a device that meets no others.
     #[must_use]
     pub fn alone() -> Self {
-        Self::new(Vec::new(), 0)
+        Self::new(Vec::new(), 0, 0)
     }
 
     /// The word in which the processes of this device publish their shares.
     pub(crate) fn shares(&self) -> Option<&'a Word> {
         self.devices.get(self.own).map(|device| device.shares)
+    }
+
+    /// The word of launches of unknown length, and what this process is called in it.
+    pub(crate) fn unknown(&self) -> Option<&'a Word> {
+        self.devices.get(self.own).map(|device| device.unknown)
+    }
+
+    pub(crate) const fn process(&self) -> u16 {
+        self.process
     }
 
     /// The account of the processes of this device.

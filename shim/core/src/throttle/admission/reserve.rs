@@ -185,6 +185,11 @@ impl Admission<'_> {
         owed
     }
 
+    /// Another process of the container has died.
+    pub(crate) fn died(&self, process: u16) {
+        self.unknown.died(process);
+    }
+
     /// Gives back what was reserved for nothing.
     pub(crate) fn release(&mut self, ns: u64) {
         self.reserved_ns = self.reserved_ns.saturating_sub(ns);

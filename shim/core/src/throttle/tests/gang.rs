@@ -20,7 +20,7 @@ fn two(words: &Words, percent: [u16; 2]) -> [Bench<'_>; 2] {
         let mut bench = Bench::new(bucket, percent[own]);
         let seats = words.iter().map(|words| DeviceWords::new(words.each_ref()));
         let bucket = Bucket::new(bucket, Share::from_percent(percent[own]).unwrap());
-        bench.meter = Meter::new(bucket, NOW).among(Gang::new(seats.collect(), own));
+        bench.meter = Meter::new(bucket, NOW).among(Gang::new(seats.collect(), own, 1));
         bench.stream = bench.meter.stream(NOW);
         bench
     })
