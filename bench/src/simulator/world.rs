@@ -275,7 +275,7 @@ impl<'a> World<'a> {
         let seat = if self.setup.without == Ablation::SharedBucket { own } else { seat };
         let gang = || match self.setup.without {
             Ablation::Gang => Gang::alone(),
-            _ => Gang::new(self.seats.to_vec(), seat, number(process)),
+            _ => Gang::new(self.seats.to_vec(), seat, ends::number(process)),
         };
         if self.setup.oracle {
             let container =
@@ -397,9 +397,4 @@ impl Place<'_> {
             stalls: sum.stalls + more.stalls,
         })
     }
-}
-
-/// What a process is called among those of its container.
-fn number(process: usize) -> u16 {
-    u16::try_from(process + 1).unwrap_or(u16::MAX)
 }

@@ -7,7 +7,6 @@
 use super::Place;
 use super::World;
 use super::metered::Metered;
-use super::number;
 use super::pages::Ghost;
 use super::thread::State;
 use gpucap_core::throttle::{Meter, UsageReport};
@@ -151,4 +150,9 @@ impl World<'_> {
             }
         }
     }
+}
+
+/// What a process is called among those of its container.
+pub(super) fn number(process: usize) -> u16 {
+    u16::try_from(process + 1).unwrap_or(u16::MAX)
 }

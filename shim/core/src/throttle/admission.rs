@@ -12,6 +12,7 @@
 
 pub(crate) mod bucket;
 pub(crate) mod gang;
+mod recheck;
 pub(crate) mod reserve;
 pub(crate) mod shares;
 pub(crate) mod unknown;
@@ -63,24 +64,11 @@ pub(crate) struct Admission<'a> {
     stalls: u64,
 }
 
-/// While work is in flight, its settlement can open the bucket before the computed time. So can others that become
-/// idle, if their time is lent.
-const RECHECK_NS: u64 = 1_000_000;
-/// Without a guarantee there is nothing but what others leave: their reports are read this often.
-const RECHECK_LENT_NS: u64 = 500_000;
-/// So can the first measurement of a function, and much sooner.
-const RECHECK_UNMEASURED_NS: u64 = 200_000;
-/// No shorter sleep is worth it: by default the kernel adds as much to each (`PR_SET_TIMERSLACK` in prctl(2)).
-const SLEEP_NS: u64 = 50_000;
-/// A collective of another device can arrive at any moment, and spins until it is noticed.
-const RECHECK_GANG_NS: u64 = 200_000;
-/// So can work of other processes.
-const RECHECK_IDLE_NS: u64 = 10_000_000;
 /// A process of the container that has waited for this long has the next turn of what is lent. Without a least wait,
 /// queues of 2 ms and of 0.4 ms use 65 % of the device (`lending siblings`; `ci/ablations least-wait`).
 const SIBLING_WAIT_NS: u64 = PERIOD_NS / 2;
 /// It is left to it for this long: in that time it asks, if that is what it waits for.
-const YIELD_NS: u64 = 2 * RECHECK_NS;
+const YIELD_NS: u64 = 2_000_000;
 /// Work in flight for this long without a reached event may be waiting for the launch that waits for it.
 const STALL_NS: u64 = 2_000_000_000;
 const STALL_ESTIMATES: u64 = 8;
@@ -217,15 +205,7 @@ impl<'a> Admission<'a> {
         }
         self.waits += 1;
         let held_ns = now.saturating_sub(*self.held_since.get_or_insert(now));
-        if is_second {
-            let recheck =
-                if held_ns < SLEEP_NS { 1 } else { (held_ns / 4).min(RECHECK_UNMEASURED_NS) };
-            return Some(now.saturating_add(recheck));
-        }
-        // The bucket holds enough while a turn is left to another process.
-        let yields_until = self.yields_since.map_or(0, |since| since.saturating_add(YIELD_NS));
-        let until = self.recheck_at(now, timeline, charging);
-        Some(until.max(yields_until.min(now.saturating_add(RECHECK_UNMEASURED_NS))))
+        Some(self.asks_again(is_second.then_some(held_ns), now, timeline, charging))
     }
 
     /// Returns whether the gate is open. A thread that slept until the bucket should have held a quantum goes with
@@ -371,26 +351,6 @@ impl<'a> Admission<'a> {
     /// Returns `ns`, doubled for each launch that went through the closed gate.
     fn doubled(&self, ns: u64) -> u64 {
         ns.saturating_mul(1 << self.let_through.min(MOST_STALL_DOUBLINGS))
-    }
-
-    fn recheck_at<E>(&self, now: u64, timeline: &Timeline<E>, charging: &Charging) -> u64 {
-        let recheck = match (self.gang.meets(now), timeline.has_pending()) {
-            (true, _) => RECHECK_GANG_NS,
-            (false, _) if self.unmeasured > 0 => RECHECK_UNMEASURED_NS,
-            (false, false) if self.limit.guaranteed().is_none() => RECHECK_LENT_NS,
-            (false, false) if self.limit.borrows() => RECHECK_NS,
-            (false, false) => RECHECK_IDLE_NS,
-            (false, true) => RECHECK_NS,
-        };
-        let enough = if now < self.reopens_at { self.shares.quantum_ns() } else { 1 };
-        // Of the little that may be borrowed at once, what comes back is soon a large part.
-        let back = match self.lent() {
-            Some(_) => self.shares.takes_up(charging.overlap_of(self.reserved_ns)),
-            None => 0,
-        };
-        let holds_at = self.shares.holds_at(enough, now).saturating_sub(back);
-        let out_of_debt_at = holds_at.max(self.gang.out_of_debt_at(now));
-        out_of_debt_at.clamp(now + 1, now.saturating_add(recheck))
     }
 
     /// Returns when no more is charged than has flowed in, provided that nothing changes; `now` if that is so.

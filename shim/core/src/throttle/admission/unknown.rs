@@ -11,8 +11,8 @@
 //! ```
 //!
 //! A process notices an end when it makes a call, and it may make none for long: so another one waits for two seconds at
-//! most, and twice as long for one that was admitted in this way itself. The word of a dead process is removed by whoever
-//! finds it dead.
+//! most, and twice as long for one that was admitted in this way itself. The word of a dead process is removed by the
+//! first one that finds it dead.
 
 use crate::sync::Word;
 
