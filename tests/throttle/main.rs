@@ -8,8 +8,8 @@
 //! refuses, [`capture`] about what is recorded, [`share`] about what comes of it over time, [`deaths`] about who is killed
 //! in the mean time, [`devices`] about several of them, [`ends`] about streams that end silently, [`fences`] about what takes
 //! time in a stream and is none of the launches before it, [`limits`] about who says what it is, [`short`] about launches
-//! that wait for no other thread, [`unreported`] about processes without a report, [`tools`] about tools that the driver
-//! calls back.
+//! that wait for no other thread, [`unknown`] about functions that were never measured, [`unreported`] about processes
+//! without a report, [`tools`] about tools that the driver calls back.
 
 mod capture;
 mod charged;
@@ -25,6 +25,7 @@ mod redirect;
 mod share;
 mod short;
 mod tools;
+mod unknown;
 mod unreported;
 
 use gpucap_tests::{Driver, Program, Result, Run, Stop, World, main as harness};
@@ -58,6 +59,7 @@ fn main() -> ExitCode {
         lending::trials,
         peers::trials,
         short::trials,
+        unknown::trials,
         unreported::trials,
         tools::trials,
     ];

@@ -193,11 +193,16 @@ impl<'a> Admission<'a> {
     ) -> Option<u64> {
         self.shares.follow(now);
         // Whether the gate is open matters even for launches that are exempt: the size of their allowance depends on it.
-        let beside_ns = self.beside_ns(launch, charging);
-        let passes = (self.opens(beside_ns, now, timeline, charging)
-            || self.is_urgent(launch, now))
-            && !self.yields(beside_ns, now, timeline);
-        let is_second = passes && self.is_second(launch, now, timeline, charging);
+        let mut passes = self.passes(launch, now, timeline, charging);
+        let is_unknown = passes && self.is_unknown(launch, charging);
+        let is_second = is_unknown && !self.begins_unknown(now, timeline);
+        if is_unknown && !is_second {
+            // What the one before took was charged before its end was noted.
+            passes = self.passes(launch, now, timeline, charging);
+            if !passes {
+                self.unknown.end();
+            }
+        }
         if passes && !is_second || self.is_stalled(now, timeline) {
             self.launches += 1;
             (self.held_since, self.yields_since) = (None, None);
@@ -206,6 +211,19 @@ impl<'a> Admission<'a> {
         self.waits += 1;
         let held_ns = now.saturating_sub(*self.held_since.get_or_insert(now));
         Some(self.asks_again(is_second.then_some(held_ns), now, timeline, charging))
+    }
+
+    /// Returns whether a launch passes the gate, and leaves its turn to no other process.
+    fn passes<E>(
+        &mut self,
+        launch: Launch,
+        now: u64,
+        timeline: &mut Timeline<E>,
+        charging: &Charging,
+    ) -> bool {
+        let beside_ns = self.beside_ns(launch, charging);
+        (self.opens(beside_ns, now, timeline, charging) || self.is_urgent(launch, now))
+            && !self.yields(beside_ns, now, timeline)
     }
 
     /// Returns whether the gate is open. A thread that slept until the bucket should have held a quantum goes with
@@ -297,19 +315,24 @@ impl<'a> Admission<'a> {
         self.shares.holds_at(self.shares.quantum_ns(), now).max(others_at)
     }
 
-    /// Returns whether another launch of unknown length is in flight, of this process or of another one of the container,
-    /// and either may take any time: one at a time is, but for streams that wait for the host. Else
-    /// `T2 functions never seen, 2500 ms`, 10, gets 38 too many.
-    fn is_second<E>(
-        &mut self,
-        launch: Launch,
-        now: u64,
-        timeline: &Timeline<E>,
-        charging: &Charging,
-    ) -> bool {
-        self.shares.share() != Share::FULL
-            && charging.costs().estimate(launch.signature).is_none()
-            && (self.unmeasured > timeline.stuck_unmeasured(now) || !self.unknown.begin(now))
+    /// Returns whether a launch may take any time.
+    fn is_unknown(&self, launch: Launch, charging: &Charging) -> bool {
+        self.shares.share() != Share::FULL && charging.costs().estimate(launch.signature).is_none()
+    }
+
+    /// Returns whether no other launch of unknown length is in flight, of this process or of another one of the
+    /// container: one at a time is, but for streams that wait for the host. Else `T2 functions never seen, 2500 ms`, 10,
+    /// gets 38 too many.
+    fn begins_unknown<E>(&mut self, now: u64, timeline: &Timeline<E>) -> bool {
+        self.unmeasured <= timeline.stuck_unmeasured(now) && self.unknown.begin(now)
+    }
+
+    /// What the launches of unknown length took has been charged: if none is in flight any more, another process may
+    /// have one.
+    pub(crate) fn note_unknown(&mut self) {
+        if self.unmeasured == 0 {
+            self.unknown.end();
+        }
     }
 
     /// Returns whether a launch goes through a closed gate. The peers of a collective spin until it comes, and are
@@ -363,9 +386,6 @@ impl<'a> Admission<'a> {
     /// Removes a launch that ended at `end`, or whose end will never be seen.
     pub(crate) fn forget_launch(&mut self, reserved: Reserved, end: u64, now: u64) {
         self.unmeasured = self.unmeasured.saturating_sub(u64::from(reserved.unmeasured));
-        if reserved.unmeasured && self.unmeasured == 0 {
-            self.unknown.end();
-        }
         if reserved.is_collective && self.shares.share() != Share::FULL {
             self.gang.ends(end, now);
         }

@@ -320,12 +320,14 @@ impl<'a, E> Meter<'a, E> {
     fn settle(&mut self, reserved_ns: u64, done: Done, now: u64) {
         let due = self.due(done, now);
         self.admission.settle(reserved_ns, due, now);
+        self.admission.note_unknown();
     }
 
     /// The same for a launch that was measured.
     fn settle_launch(&mut self, reserved: Reserved, done: Done, now: u64) {
         let due = self.due(done, now);
         self.admission.settle_launch(reserved, due, now);
+        self.admission.note_unknown();
     }
 
     fn due(&mut self, done: Done, now: u64) -> Due {
