@@ -116,3 +116,17 @@ fn what_no_process_wrote_is_not_needed() {
     ledger.release(slot);
     assert_eq!(ledger.used(ledger.find_device([1; 16]).unwrap()), 0);
 }
+
+/// The total of a new device is zero, as if its latest change had been of the first slot.
+#[test]
+fn a_first_charge_reads_no_account_of_another_process() {
+    let (ledger, memory) = ledger();
+    ledger.claim(identity(1), 0, &|_| true).unwrap();
+    let slot = ledger.claim(identity(2), 0, &|_| true).unwrap();
+    let device = ledger.device([1; 16]).unwrap();
+    // What would be the operation that the total names, and open: one that reads it would close it.
+    let op = &memory[86016 / 8];
+    op.store(4096 << 2 | 1, Relaxed);
+    ledger.charge(slot, device, Kind::Alloc, 5, 10).unwrap();
+    assert_eq!((ledger.used(device), op.load(Relaxed)), (5, 4096 << 2 | 1));
+}

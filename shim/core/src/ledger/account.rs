@@ -206,7 +206,10 @@ impl Ledger {
         next: Total,
     ) -> Result<(), Total> {
         let Some(total) = self.total(device) else { return Err(seen) };
-        if let Some(account) = self.account(seen.index(), device) {
+        // The total of a device that is new names the first slot, which may have no account: reading it would take memory.
+        if self.has_account(seen.index(), device)
+            && let Some(account) = self.account(seen.index(), device)
+        {
             let op = Op(account.op.load());
             if op.is_open() && seen.names(seen.index(), op) {
                 // The total holds twelve bits of the sequence, the account all of them. Read after the account, the

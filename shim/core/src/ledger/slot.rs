@@ -117,6 +117,11 @@ impl Ledger {
         DeviceIndex::all().filter(move |device| touched & device.bit() != 0)
     }
 
+    /// Whether the slot at `index` has an account of `device`.
+    pub(super) fn has_account(&self, index: usize, device: DeviceIndex) -> bool {
+        self.owners.get(index).is_some_and(|record| record.touched.load() & device.bit() != 0)
+    }
+
     /// Notes that `slot` has an account of `device`.
     pub(super) fn touch(&self, slot: Slot, device: DeviceIndex) {
         if let Some(line) = self.line(slot, device) {

@@ -44,7 +44,7 @@ impl Ledger {
         mut owed: impl FnMut(u64),
     ) {
         for (index, record) in self.claimed() {
-            let has_account = record.touched.load() & device.bit() != 0;
+            let has_account = self.has_account(index, device);
             let account = if has_account { self.account(index, device) } else { None };
             let word = account.map(|account| &account.unfinished);
             let note = word.map_or(0, |word| word.load());
