@@ -82,8 +82,9 @@ impl Budget {
     /// Charges for what the driver holds already and what cannot be given back, whether it fits or not: the limit is full
     /// until it has gone.
     pub(crate) fn charge_held(&'static self, device: &Device, kind: Kind, bytes: u64) -> Charge {
-        // Without a limit it fits, and dead processes are not in the way.
-        let _ = device.line.lock().charge(kind, bytes, u64::MAX);
+        let held = device.line.lock().hold(kind, bytes, device.memory_limit());
+        // What the ledger has no room for is not given back either.
+        let bytes = if held.is_ok() { bytes } else { 0 };
         Charge { budget: self, record: Record { bytes, home: 0, device: device.index, kind } }
     }
 

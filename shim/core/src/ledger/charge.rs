@@ -111,10 +111,27 @@ impl Line<'_> {
             // Nothing changes, but a limit that was lowered since may be exceeded.
             return self.fits(limit).map_err(over);
         }
-        self.touch();
-        let changed = self.change(Step::Up { bytes, limit }).map_err(over)?;
-        self.row.peak.raise(changed.total);
+        self.take(kind, bytes, limit).map_err(over)?;
         self.account.cap.store(limit);
+        Ok(())
+    }
+
+    /// Takes `bytes` of the device, whether they fit its limit or not: they are in use already.
+    ///
+    /// # Errors
+    /// The total would be more than a ledger can hold.
+    pub fn hold(&self, kind: Kind, bytes: u64, limit: u64) -> Result<(), OverQuota> {
+        let taken = self.take(kind, bytes, u64::MAX);
+        self.account.cap.store(limit);
+        taken.map_err(|used| OverQuota { requested: bytes, used, limit })
+    }
+
+    /// Takes `bytes` if the total stays within `most`. What is in use if not.
+    #[inline]
+    fn take(&self, kind: Kind, bytes: u64, most: u64) -> Result<(), u64> {
+        self.touch();
+        let changed = self.change(Step::Up { bytes, limit: most })?;
+        self.row.peak.raise(changed.total);
         self.account.peak.raise(changed.held);
         self.count(kind, |held| held.saturating_add(bytes));
         Ok(())

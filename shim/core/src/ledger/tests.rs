@@ -83,6 +83,19 @@ fn a_charge_of_nothing_changes_nothing_and_does_not_fit_under_a_limit_that_is_ex
     assert_eq!(words(), before, "not even the count of operations moves");
 }
 
+/// The driver holds it already: it does not have to fit, and the limit stays the process's.
+#[test]
+fn what_is_held_already_is_charged_beyond_the_limit_and_leaves_the_limit_as_it_is() {
+    let (ledger, device, slot) = ready();
+    let line = ledger.line(slot, device).unwrap();
+    line.charge(Kind::Alloc, 8, 10).unwrap();
+    line.hold(Kind::Graph, 5, 10).unwrap();
+    assert_eq!((ledger.used(device), account(&ledger, 0).limit), (13, 10));
+    let refusal = OverQuota { requested: MAX_TOTAL, used: 13, limit: 10 };
+    assert_eq!(line.hold(Kind::Graph, MAX_TOTAL, 10), Err(refusal));
+    assert_eq!(ledger.used(device), 13);
+}
+
 #[test]
 fn no_number_overflows() {
     let (ledger, device, slot) = ready();
