@@ -48,7 +48,7 @@ pub use device::{DeviceFacts, Resolved};
 pub use file::LimitsFile;
 
 use ask::Ask;
-use live::LiveEntry;
+use live::LiveEntries;
 use source::Source;
 
 /// What was asked for, by at least one source.
@@ -111,7 +111,7 @@ impl Limits {
     /// An entry goes by index and the index of this device is not known; or a percentage of it is
     /// less than one byte. Where the administrator chose to be open, such a variable is left out.
     pub fn resolve(&self, device: &DeviceFacts) -> Result<Resolved, Broken> {
-        self.resolve_with(device, None)
+        self.resolve_with(device, LiveEntries::default())
     }
 
     /// As [`resolve`](Self::resolve), with what the node has said since the container started: it stands in for the
@@ -122,7 +122,7 @@ impl Limits {
     pub fn resolve_with(
         &self,
         device: &DeviceFacts,
-        live: Option<&LiveEntry>,
+        live: LiveEntries<'_>,
     ) -> Result<Resolved, Broken> {
         let node = self.node(device, live);
         let [mut file, mut inherited, mut own] = [Ask::default(); 3];
@@ -226,15 +226,9 @@ impl Limits {
 
     /// What the node says now of what it limited when the container started. A limit that was not there then was not
     /// prepared for: it cannot come later.
-    fn node(&self, device: &DeviceFacts, live: Option<&LiveEntry>) -> Ask {
-        let (Some(file), Some(live)) = (&self.file, live) else { return Ask::default() };
-        let ask = file.ask(device);
-        let time = ask.compute.zip(file.written_share(device));
-        Ask {
-            memory: ask.memory.and_then(|_| live.memory()),
-            compute: time.and_then(|(started, share)| live.compute(share, started)),
-            core_max: None,
-        }
+    fn node(&self, device: &DeviceFacts, live: LiveEntries<'_>) -> Ask {
+        let said = |file: &LimitsFile| (!live.are_silent()).then(|| file.node(device, live));
+        self.file.as_ref().and_then(said).unwrap_or_default()
     }
 
     /// Whether the node knew of this source when it made the limits file: it is the file, or a variable that the process

@@ -7,7 +7,7 @@
 //! these. It is a file of the user who has set the variables, and means nothing beside a limits file.
 
 use crate::sys::{self, Directory, File};
-use gpucap_core::limits::live::{LiveEntry, LivePage, PATH};
+use gpucap_core::limits::live::{LiveEntries, LivePage, PATH};
 use gpucap_core::limits::{Broken, DeviceFacts, Limits, Resolved, run};
 use once_cell::race::OnceBox;
 use std::ffi::CString;
@@ -41,7 +41,7 @@ pub(crate) struct InForce {
 pub(crate) struct Live {
     limits: &'static Limits,
     facts: DeviceFacts,
-    entry: Option<&'static LiveEntry>,
+    entries: LiveEntries<'static>,
     /// What holds as long as the page says nothing.
     pub(crate) at_start: Resolved,
 }
@@ -65,11 +65,12 @@ impl InForce {
     /// # Errors
     /// They cannot be resolved.
     pub(crate) fn on(self, facts: DeviceFacts) -> Result<Live, Unresolved> {
-        let entry = self.page.and_then(|page| page.entry(&facts));
-        let limits = if entry.is_some() { self.limits } else { self.own };
+        let entries = self.page.map(|page| page.entries(&facts)).unwrap_or_default();
+        let is_named = self.limits.file().is_some_and(|file| file.lists(&facts));
+        let limits = if is_named { self.limits } else { self.own };
         let broken = |broken: Broken| format!("limits: {broken}");
         let at_start = limits.resolve(&facts).map_err(broken)?;
-        Ok(Live { limits, facts, entry, at_start })
+        Ok(Live { limits, facts, entries, at_start })
     }
 }
 
@@ -81,11 +82,10 @@ impl Live {
 
     /// The same if the page says anything.
     pub(crate) fn changed(&self) -> Option<Resolved> {
-        let entry = self.entry?;
-        if entry.is_silent() {
+        if self.entries.are_silent() {
             return None;
         }
-        self.limits.resolve_with(&self.facts, Some(entry)).ok()
+        self.limits.resolve_with(&self.facts, self.entries).ok()
     }
 }
 

@@ -87,7 +87,7 @@ impl LivePage {
             return Err(TooMany);
         }
         for (place, entry) in self.entries.iter().zip(&limits.entries) {
-            place.gpu.iter().zip(name(entry.key)).for_each(|(word, half)| word.store(half));
+            place.set_name(entry.key);
         }
         self.version.store(VERSION);
         self.magic.store(MAGIC);
@@ -100,12 +100,14 @@ impl LivePage {
         self.magic.load() == MAGIC && self.version.load() == VERSION
     }
 
-    /// The entry for a device: the one with its UUID, with that of its card, or the one for any GPU.
+    /// The entries for a device, as those of the limits file: the one with its UUID and the one with that of its card, or
+    /// the one for any GPU.
     #[must_use]
-    pub fn entry(&self, device: &DeviceFacts) -> Option<&LiveEntry> {
-        self.find(device.uuid.halves())
-            .or_else(|| self.find(device.parent?.halves()))
-            .or_else(|| self.find(name(Key::Every)))
+    pub fn entries(&self, device: &DeviceFacts) -> LiveEntries<'_> {
+        let own = self.find(device.uuid.halves());
+        let card = device.parent.and_then(|card| self.find(card.halves()));
+        let any = if own.is_none() && card.is_none() { self.entry_of(Key::Every) } else { None };
+        LiveEntries([own.or(any), card])
     }
 
     /// The entry for what the limits file calls so.
@@ -119,7 +121,45 @@ impl LivePage {
     }
 }
 
+/// The entries of a page for one device.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LiveEntries<'a>([Option<&'a LiveEntry>; 2]);
+
+impl<'a> LiveEntries<'a> {
+    /// Whether the node has said nothing in them since the container started.
+    #[must_use]
+    pub fn are_silent(&self) -> bool {
+        self.0.iter().flatten().all(|entry| entry.is_silent())
+    }
+
+    #[cfg(test)]
+    pub(crate) const fn one(entry: &'a LiveEntry) -> Self {
+        Self([Some(entry), None])
+    }
+
+    #[cfg(test)]
+    pub(crate) const fn both(own: &'a LiveEntry, card: &'a LiveEntry) -> Self {
+        Self([Some(own), Some(card)])
+    }
+
+    /// The entry for what the limits file calls so.
+    pub(crate) fn of(self, key: Key) -> Option<&'a LiveEntry> {
+        self.0.into_iter().flatten().find(|entry| entry.gpu.each_ref().map(Word::load) == name(key))
+    }
+}
+
 impl LiveEntry {
+    #[cfg(test)]
+    pub(crate) fn named(key: Key) -> Self {
+        let entry = Self::default();
+        entry.set_name(key);
+        entry
+    }
+
+    fn set_name(&self, key: Key) {
+        self.gpu.iter().zip(name(key)).for_each(|(word, half)| word.store(half));
+    }
+
     /// Bytes of memory, if the node has said something since the container started.
     #[must_use]
     pub fn memory(&self) -> Option<u64> {
@@ -255,28 +295,29 @@ mod tests {
     #[test]
     fn zeros_are_no_page() {
         assert!(!page().is_known());
-        assert!(page().entry(&facts(card(0), None)).is_some_and(|entry| entry.memory().is_none()));
+        assert!(page().entries(&facts(card(0), None)).are_silent());
     }
 
     #[test]
     fn a_page_that_says_nothing_leaves_the_file() {
         let page = laid_out(&[Key::Every]);
-        let entry = page.entry(&facts(card(1), None)).expect("any");
-        assert!(page.is_known());
-        assert_eq!((entry.memory(), entry.core()), (None, None));
+        let entries = page.entries(&facts(card(1), None));
+        assert!(page.is_known() && entries.of(Key::Every).is_some() && entries.are_silent());
     }
 
     #[test]
-    fn a_device_has_its_own_entry_or_its_cards_or_that_of_any() {
-        let page = laid_out(&[Key::Every, Key::Name(card(1).gpu()), Key::Name(card(2).gpu())]);
-        for (number, key) in (1..).zip([Key::Every, Key::Name(card(1).gpu())]) {
-            page.entry_of(key).expect("laid out").set_memory(Some(number));
-        }
-        let memory = |device| page.entry(&device).and_then(LiveEntry::memory);
-        assert_eq!(memory(facts(card(1), None)), Some(2));
-        assert_eq!(memory(facts(card(9), Some(card(1)))), Some(2));
-        assert_eq!(memory(facts(card(2), None)), None);
-        assert_eq!(memory(facts(card(9), None)), Some(1));
+    fn a_device_has_its_own_entry_and_its_cards_or_that_of_any() {
+        let [one, two] = [card(1), card(2)].map(|card| Key::Name(card.gpu()));
+        let instance = Key::Name(card(3).mig());
+        let page = laid_out(&[Key::Every, one, two, instance]);
+        let has = |device: DeviceFacts| {
+            let entries = page.entries(&device);
+            [Key::Every, one, two, instance].map(|key| entries.of(key).is_some())
+        };
+        assert_eq!(has(facts(card(1), None)), [false, true, false, false]);
+        assert_eq!(has(facts(card(9), Some(card(1)))), [false, true, false, false]);
+        assert_eq!(has(facts(card(3), Some(card(2)))), [false, false, true, true]);
+        assert_eq!(has(facts(card(9), None)), [true, false, false, false]);
     }
 
     #[test]

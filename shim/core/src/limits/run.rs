@@ -64,7 +64,7 @@ impl Limits {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::super::file::{Entry, Key, MemoryLimit};
-    use super::super::live::LiveEntry;
+    use super::super::live::{LiveEntries, LiveEntry};
     use super::super::{DeviceFacts, Limits, LimitsFile};
     use super::place;
     use crate::config::{Config, Slices};
@@ -108,13 +108,13 @@ mod tests {
         };
         let text = LimitsFile { asked, entries: vec![entry], ..LimitsFile::default() }.write();
         let changed = set(variables).of_run(text.as_bytes()).expect("a file");
-        let resolved = changed.resolve_with(&FACTS, Some(page)).expect("resolved");
+        let resolved = changed.resolve_with(&FACTS, LiveEntries::one(page)).expect("resolved");
         (resolved.memory.map(|bytes| bytes >> 20), resolved.core.map(|core| core.to_string()))
     }
 
     #[test]
     fn what_the_page_says_replaces_what_the_run_was_started_with() {
-        let page = LiveEntry::default();
+        let page = LiveEntry::named(Key::Every);
         page.set_memory(Some(4 << 30));
         page.set_core(Share::from_percent(60));
         let inherited = [("GPU_MEM_LIMIT", "2GiB"), ("GPU_CORE_PCT", "30%")];
@@ -123,7 +123,7 @@ mod tests {
         assert_eq!(holds(&own, &page), (Some(1024), Some("50%".into())));
         let more = [("GPU_MEM_LIMIT", "8Gi"), ("GPU_CORE_PCT", "90")];
         assert_eq!(holds(&more, &page), (Some(4096), Some("60%".into())));
-        let silent = LiveEntry::default();
+        let silent = LiveEntry::named(Key::Every);
         assert_eq!(holds(&more, &silent), (Some(2048), Some("30%".into())));
         assert_eq!(holds(&own, &silent), (Some(1024), Some("30%".into())));
         // The same values, set inside the run.

@@ -7,6 +7,7 @@ mod node;
 use std::collections::BTreeMap;
 
 use super::file::{Entry, Key, Label};
+use super::live::{LiveEntries, LiveEntry};
 use super::*;
 use crate::config::{Slices, ValueError};
 use crate::units::{Amount, Bytes, ComputeLimit, Share};

@@ -6,6 +6,7 @@ use crate::limits::live::Most;
 
 /// The limit of the card's time in words.
 fn time(limits: &Limits, live: Option<&LiveEntry>) -> String {
+    let live = live.map(LiveEntries::one).unwrap_or_default();
     let core = limits.resolve_with(&CARD, live).expect("usable").core;
     core.map_or_else(|| "free".into(), |core| core.to_string())
 }
@@ -111,7 +112,7 @@ fn what_the_node_knew_of_lends_as_the_node_says() {
     ] {
         let limits = LimitsFile { asked: set(asked).config().clone(), ..lent(80) };
         assert_eq!(time(&with(asked, &limits), None), "30% (to 80%)", "{asked:?}");
-        let live = LiveEntry::default();
+        let live = LiveEntry::named(Key::Every);
         live.set_core(Some(percent(40)));
         assert_eq!(time(&with(asked, &limits), Some(&live)), "40% (to 80%)", "{asked:?}");
         live.set_core_max(Some(Most::Share));

@@ -7,7 +7,7 @@ use super::*;
 
 /// The page's entry of a node that says this much; nought is nothing.
 fn said(gib: u64, core: u16) -> LiveEntry {
-    let entry = LiveEntry::default();
+    let entry = LiveEntry::named(Key::Every);
     entry.set_memory(Some(gib * GIB).filter(|bytes| *bytes != 0));
     entry.set_core(Share::from_percent(core));
     entry
@@ -25,7 +25,7 @@ fn started(asked: &[(&str, &str)]) -> LimitsFile {
 
 /// Memory in GiB and time in percent, of a process with these variables.
 fn now(pairs: &[(&str, &str)], file: &LimitsFile, live: &LiveEntry) -> (u64, u16) {
-    let resolved = with(pairs, file).resolve_with(&CARD, Some(live)).expect("usable");
+    let resolved = with(pairs, file).resolve_with(&CARD, LiveEntries::one(live)).expect("usable");
     (resolved.memory.expect("limited") / GIB, share(resolved).percent())
 }
 
@@ -84,6 +84,34 @@ fn a_file_of_an_older_hook_does_not_say_what_was_asked_so_variables_lower() {
 fn a_quantity_that_the_file_does_not_limit_is_not_freed_by_the_node() {
     let bare = LimitsFile { entries: vec![Entry::new(Key::Every)], ..started(&INHERITED) };
     assert_eq!(now(&INHERITED, &bare, &said(8, 60)), (4, 30));
+}
+
+/// A MIG instance has the limits of its card, too: of both the lowest, each as the node says it now.
+#[test]
+fn of_several_entries_for_a_device_each_holds_as_it_is_now() {
+    let instance = DeviceFacts { uuid: TWO, parent: Some(ONE), index: None, ..CARD };
+    let [card, own] = [Key::Name(ONE.gpu()), Key::Name(TWO.mig())];
+    let limits = with(&[], &file(vec![entry(card, 4, 30), entry(own, 2, 20)]));
+    for (of_card, of_own, expected) in [
+        ((0, 0), (0, 0), (2, 20)),
+        ((1, 10), (0, 0), (1, 10)),
+        ((8, 60), (0, 0), (2, 20)),
+        ((0, 0), (8, 60), (4, 30)),
+        ((0, 0), (1, 10), (1, 10)),
+        ((8, 0), (6, 25), (6, 25)),
+        ((0, 60), (0, 40), (2, 40)),
+    ] {
+        let [of_card, of_own] = [(card, of_card), (own, of_own)].map(|(key, (gib, core))| {
+            let entry = LiveEntry::named(key);
+            entry.set_memory(Some(gib * GIB).filter(|bytes| *bytes != 0));
+            entry.set_core(Share::from_percent(core));
+            entry
+        });
+        let live = LiveEntries::both(&of_own, &of_card);
+        let resolved = limits.resolve_with(&instance, live).expect("usable");
+        let found = (resolved.memory.expect("limited") / GIB, share(resolved).percent());
+        assert_eq!(found, expected);
+    }
 }
 
 proptest! {
