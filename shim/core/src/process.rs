@@ -52,9 +52,11 @@ impl Stat {
     /// pid and its namespace are the caller's to compare.
     #[must_use]
     pub const fn runs(&self, owner: &Identity) -> bool {
+        // Zero is unknown: no process starts with the machine, or with its stack there.
+        let same_start = owner.start_time == 0 || owner.start_time == self.start_time;
         let same_image =
             owner.image == 0 || self.start_of_stack == 0 || owner.image == self.start_of_stack;
-        self.start_time == owner.start_time && same_image && !self.ended
+        same_start && same_image && !self.ended
     }
 }
 

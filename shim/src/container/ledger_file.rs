@@ -100,16 +100,27 @@ pub(crate) fn is_by_hook(policy: &Policy) -> bool {
 }
 
 /// This process, as the ledger knows it.
-pub(crate) fn own_identity() -> Identity {
+///
+/// # Errors
+/// There is a `/proc`, and this process's own entry in it cannot be read at the moment: others would take it for another
+/// process's, and this one for dead.
+pub(crate) fn own_identity() -> Result<Identity, String> {
+    let namespace = own_namespace();
     // This name means the own process even in the `/proc` of another pid namespace, where its number may be another
     // process's.
-    let stat = read_stat(c"/proc/self/stat").ok().flatten().unwrap_or_default();
-    Identity {
-        pid_namespace: own_namespace().unwrap_or(0),
+    let stat = match read_stat(c"/proc/self/stat") {
+        Ok(Some(stat)) => stat,
+        Err(error) if namespace.is_some() => {
+            return Err(format!("ledger: /proc/self/stat cannot be read (errno {error})"));
+        }
+        _ => Stat::default(),
+    };
+    Ok(Identity {
+        pid_namespace: namespace.unwrap_or(0),
         pid: sys::pid(),
         start_time: stat.start_time,
         image: stat.start_of_stack,
-    }
+    })
 }
 
 /// The pid namespace in which this process's number counts; `None` without `/proc`.
