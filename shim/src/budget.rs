@@ -15,7 +15,7 @@ use crate::budget::device::{Device, Standing};
 use crate::container::attendance::Attendance;
 use crate::container::ledger_file;
 use crate::container::live_limits::{InForce, Unresolved};
-use crate::driver::DriverCopy;
+use crate::driver::{self, DriverCopy};
 use crate::state::{self, Policy, Problem};
 use crate::sys;
 use crate::throttle::Gate;
@@ -50,7 +50,7 @@ impl Budget {
         // wrong with it is reported then.
         drop(policy.limits.as_ref().map(InForce::of));
         let slot = ledger
-            .claim(ledger_file::own_identity(), sys::boot_time_ns(), &ledger_file::alive)
+            .claim(ledger_file::own_identity()?, sys::boot_time_ns(), &ledger_file::alive)
             .map_err(|_full| "ledger: no place for another process")?;
         // After the claim: a process that is present without a slot would stand in for a dead one.
         let attendance = Attendance::join(ledger, ledger_file::is_by_hook(policy));
@@ -86,8 +86,8 @@ impl Budget {
         driver: &DriverCopy,
         ordinal: CUdevice,
     ) -> Result<Option<&Standing>, &'static Problem> {
-        let place = usize::try_from(ordinal).ok().and_then(|index| self.devices.get(index));
-        let Some(place) = place else { return Ok(None) };
+        let Ok(index) = usize::try_from(ordinal) else { return Ok(None) };
+        let Some(place) = self.devices.get(index) else { return beyond(driver, ordinal) };
         if let Some(standing) = place.get() {
             return Ok(Some(standing));
         }
@@ -150,5 +150,19 @@ impl Budget {
     pub(crate) fn holds(&self, device: &Device) -> u64 {
         let own = self.ledger.processes().find(|process| process.slot() == self.slot.index());
         own.and_then(|own| own.account(device.index)).map_or(0, |account| account.used)
+    }
+}
+
+/// What holds for a device that there is no room for here; the driver refuses one that it does not know.
+#[cold]
+fn beyond<'a>(
+    driver: &DriverCopy,
+    ordinal: CUdevice,
+) -> Result<Option<&'a Standing>, &'static Problem> {
+    match driver::cuda::device(driver, ordinal) {
+        Some(_) => {
+            Err(state::break_with(format!("device {ordinal}: at most {MAX_DEVICES} are limited")))
+        }
+        None => Ok(None),
     }
 }
