@@ -3,6 +3,10 @@
 use super::*;
 use gpucap_abi::nvml::nvmlProcessInfo_v1_t;
 
+/// How often a list of processes is asked for that grows in the mean time, and for how many more than there were.
+const TRIES: usize = 3;
+const MORE: u32 = 16;
+
 /// Bytes that a process holds of the device with this UUID, by the number that the host knows it by. NVML is
 /// initialised for the duration.
 pub(crate) fn bytes(copy: &DriverCopy, uuid: [u8; 16], pid: u32) -> Option<u64> {
@@ -32,8 +36,19 @@ fn computing(copy: &DriverCopy, device: nvmlDevice_t) -> Option<Vec<nvmlProcessI
     let mut count = 0;
     // Refused for lack of room, unless the list is empty: then the number is returned.
     let _ = device_get_compute_processes(copy, device, &raw mut count, core::ptr::null_mut());
-    let mut processes = vec![nvmlProcessInfo_v1_t::default(); count as usize];
-    device_get_compute_processes(copy, device, &raw mut count, processes.as_mut_ptr())?;
-    processes.truncate(count as usize);
-    Some(processes)
+    let mut found = None;
+    // The list may grow in between.
+    for _ in 0..TRIES {
+        let room = count.saturating_add(MORE);
+        let mut processes = vec![nvmlProcessInfo_v1_t::default(); room as usize];
+        count = room;
+        if device_get_compute_processes(copy, device, &raw mut count, processes.as_mut_ptr())
+            .is_some()
+        {
+            processes.truncate(count as usize);
+            found = Some(processes);
+            break;
+        }
+    }
+    found
 }
