@@ -42,7 +42,7 @@ pub(crate) struct Device {
     pub(crate) pitch: PitchStep,
     /// The calls under way that are charged by what they take.
     pub(crate) growth: Growth,
-    /// DriverCallGuard while the primary context is made or ended, across the driver's call: two threads that make it at the same
+    /// Held while the primary context is made or ended, across the driver's call: two threads that make it at the same
     /// moment make one context and must be charged for one.
     pub(crate) primary: Mutex<Primary>,
 }

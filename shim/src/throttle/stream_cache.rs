@@ -18,7 +18,7 @@ struct StreamCache {
     /// The epoch in which it was filled.
     epoch: Cell<u64>,
     streams: [Cell<Stream>; 1 << REMEMBERED_BITS],
-    /// The thread that it belongs to.
+    /// The table whose streams these are.
     of: Cell<*const StreamTable>,
     /// The thread's number; zero if it has not been asked for.
     thread: Cell<u32>,

@@ -1,6 +1,6 @@
 //! The accounts and the protocol that moves bytes between an account and its device's total.
 //!
-//! an account is what one process holds of one device. To change two words at once without a lock:
+//! An account is what one process holds of one device. To change two words at once without a lock:
 //!
 //! 1. the owner notes the outcome beside its `op` word, in the amount that is not in use;
 //! 2. announces the operation: `op` becomes {sequence + 1, open};
