@@ -89,6 +89,13 @@ mod tests {
     }
 
     #[test]
+    fn an_owner_whose_start_is_unknown_runs_as_long_as_the_process_does() {
+        let stat = |state| Stat::parse(text("sh", state, 1).as_bytes()).expect("a stat");
+        assert!(stat('S').runs(&owner(0, 9000)) && !stat('Z').runs(&owner(0, 9000)));
+        assert!(!stat('S').runs(&owner(1, 9000)));
+    }
+
+    #[test]
     fn a_process_has_ended_when_its_last_thread_has() {
         let ended = |state, threads| {
             Stat::parse(text("sh", state, threads).as_bytes()).expect("a stat").ended
