@@ -26,10 +26,14 @@ const FIRST: usize = 64;
 /// The bits of the hash that a table leaves to those who have several, and choose one by them.
 pub const SHARD_BITS: u32 = 4;
 
-/// Spreads an address, whose low bits are zero, over 64 bits (multiplicative hashing; Knuth, vol. 3, 6.4).
+/// An odd number near 2^64 divided by the golden ratio: products with it differ in their high bits even if the keys differ
+/// in a few low ones (multiplicative hashing; Knuth, vol. 3, 6.4).
+pub const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Spreads an address, whose low bits are zero, over 64 bits: the highest ones are the best.
 #[must_use]
 pub const fn spread(key: u64) -> u64 {
-    key.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    key.wrapping_mul(MULTIPLIER)
 }
 
 impl<S: AsRef<[Entry]> + AsMut<[Entry]>> Table<S> {

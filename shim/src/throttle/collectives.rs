@@ -10,6 +10,7 @@ use crate::driver::cuda::time as driver;
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicU64, Ordering};
 use gpucap_abi::cuda::CUfunction;
+use gpucap_core::table::spread;
 
 /// What is known about the names of functions.
 pub(crate) struct Collectives([AtomicU64; 1 << PLACES_BITS]);
@@ -28,8 +29,8 @@ impl Collectives {
     /// Returns whether a function is a collective.
     pub(crate) fn is_collective(&self, copy: &DriverCopy, function: CUfunction) -> bool {
         let handle = function.address();
-        let mixed = handle.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - PLACES_BITS);
-        let place = usize::try_from(mixed).ok().and_then(|place| self.0.get(place));
+        let place = spread(handle) >> (u64::BITS - PLACES_BITS);
+        let place = usize::try_from(place).ok().and_then(|place| self.0.get(place));
         let known = place.map_or(0, |place| place.load(Ordering::Relaxed));
         if known & !COLLECTIVE == handle {
             return known & COLLECTIVE != 0;

@@ -9,6 +9,7 @@ use crate::sys::{self, Own};
 use core::cell::Cell;
 use core::ptr;
 use gpucap_abi::cuda::{CUcontext, CUstream};
+use gpucap_core::table::spread;
 
 /// The number of streams that a thread remembers, as a power of two.
 const REMEMBERED_BITS: u32 = 4;
@@ -84,6 +85,5 @@ pub(crate) fn thread(streams: &StreamTable) -> u32 {
 /// Handles are addresses of aligned objects.
 #[inline]
 fn place(handle: CUstream) -> usize {
-    let mixed = handle.address().wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    usize::try_from(mixed >> (u64::BITS - REMEMBERED_BITS)).unwrap_or(0)
+    usize::try_from(spread(handle.address()) >> (u64::BITS - REMEMBERED_BITS)).unwrap_or(0)
 }

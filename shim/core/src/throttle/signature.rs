@@ -3,6 +3,8 @@
 //! A signature is a hash: the function (or executable graph) mixed with the power-of-two class of the launch's
 //! threads. Two functions with one signature share an estimate, which then is a mean; the final charge is measured.
 
+use crate::table::MULTIPLIER;
+
 /// Launches of one signature are expected to cost about the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Signature(pub(super) u64);
@@ -34,7 +36,7 @@ impl Signature {
     const fn mixed(handle: u64, class: u32) -> Self {
         // Handles are addresses, whose highest bits are equal.
         let bits = handle ^ (class as u64) << 56;
-        let wide = (bits as u128).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let wide = (bits as u128).wrapping_mul(MULTIPLIER as u128);
         // Both halves are used.
         #[allow(clippy::cast_possible_truncation)]
         Self(wide as u64 ^ (wide >> 64) as u64)
