@@ -36,6 +36,7 @@ pub mod file;
 mod lending;
 pub mod live;
 pub mod run;
+mod said;
 mod source;
 #[cfg(test)]
 mod tests;
@@ -227,8 +228,8 @@ impl Limits {
     /// What the node says now of what it limited when the container started. A limit that was not there then was not
     /// prepared for: it cannot come later.
     fn node(&self, device: &DeviceFacts, live: LiveEntries<'_>) -> Ask {
-        let said = |file: &LimitsFile| (!live.are_silent()).then(|| file.node(device, live));
-        self.file.as_ref().and_then(said).unwrap_or_default()
+        let file = self.file.as_ref().filter(|_| !live.are_silent());
+        file.map(|file| said::said(file, device, live)).unwrap_or_default()
     }
 
     /// Whether the node knew of this source when it made the limits file: it is the file, or a variable that the process

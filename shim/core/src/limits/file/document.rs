@@ -2,7 +2,6 @@
 
 use super::super::ask::{Ask, lower};
 use super::super::device::DeviceFacts;
-use super::super::live::{LiveEntries, LiveEntry};
 use super::entry::{Entry, Key, Label, MemoryLimit};
 use crate::config::Config;
 use crate::units::{ComputeLimit, Share};
@@ -84,27 +83,8 @@ impl LimitsFile {
         self.matching(device).fold(None, |share, entry| lower(share, entry.core))
     }
 
-    /// What the node says now of the quantities of which it has said anything since the container started: of several
-    /// entries the lowest, each as it is now.
-    pub(crate) fn node(&self, device: &DeviceFacts, live: LiveEntries<'_>) -> Ask {
-        let mut has_said = Ask::default();
-        let now = self.matching(device).fold(Ask::default(), |ask, entry| {
-            let (memory, compute) = (entry.memory.of(device.total_bytes), entry.compute());
-            let said = live.of(entry.key);
-            let bytes = said.and_then(LiveEntry::memory).filter(|_| memory.is_some());
-            let time = entry.core.zip(compute).zip(said);
-            let time = time.and_then(|((share, started), said)| said.compute(share, started));
-            has_said = has_said.lower(Ask { memory: bytes, compute: time, core_max: None });
-            let (memory, compute) = (bytes.or(memory), time.or(compute));
-            ask.lower(Ask { memory, compute, core_max: None })
-        });
-        let memory = now.memory.filter(|_| has_said.memory.is_some());
-        let compute = now.compute.filter(|_| has_said.compute.is_some());
-        Ask { memory, compute, core_max: None }
-    }
-
     /// The entries that name the device or its card; if there is none, the one for every GPU.
-    fn matching(&self, device: &DeviceFacts) -> impl Iterator<Item = &Entry> {
+    pub(crate) fn matching(&self, device: &DeviceFacts) -> impl Iterator<Item = &Entry> {
         let named = |entry: &Entry| entry.key.is(device);
         let any = self.entries.iter().any(named);
         self.entries.iter().filter(
