@@ -159,10 +159,10 @@ pub struct Container {
     pub cdi_devices: Vec<CdiDevice>,
 }
 
-/// The source of the mount.
+/// A mount of a container, of which only the destination is read.
 #[derive(Clone, PartialEq, Message)]
 pub struct Mount {
-    /// Where.
+    /// Its path in the container.
     #[prost(string, tag = "1")]
     pub destination: String,
 }

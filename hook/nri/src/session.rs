@@ -2,8 +2,9 @@
 //!
 //! The plugin names itself; the runtime then asks which events it wants ([`CREATE_CONTAINER`], nothing else), lists
 //! the containers that run already, in any number of parts, and from then on asks about each container. Every request
-//! is answered at once: a runtime that waits two seconds for an answer drops the plugin, and makes containers without
-//! it.
+//! is answered without waiting for anything but the decision (`plan`): a runtime that waits two seconds for an answer
+//! drops the plugin, and makes containers without it. Requests that arrive in one read are decided one after another,
+//! and their answers are returned together after the last decision.
 //!
 //! A container that cannot be read is refused, since its request is unknown.
 

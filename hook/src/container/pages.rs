@@ -36,6 +36,7 @@ use store::{ALL, is_mounted, lock, make_directory, mounted, with_room};
 
 /// Under these names they are beside the limits file, before the mounts are put on top.
 pub(crate) const NAMES: [&CStr; 2] = [c"page", c"pages"];
+
 /// A container that is to have a page.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted<'a> {

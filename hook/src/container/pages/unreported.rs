@@ -3,7 +3,7 @@
 //!
 //! They lie among those of the containers, so that these read them, and only while there is one that has its own. Each
 //! has a share file of 100 %. They belong to the process that writes them, and go with it: by the next start of a
-//! container, `poststop`, `gpucap gc` or the next process that publishes. a page that is not written any more counts for
+//! container, `poststop`, `gpucap gc` or the next process that publishes. A page that is not written any more counts for
 //! nothing, since its work does not grow. Two processes that published the same would count it twice: one holds the
 //! [`Lock`].
 
