@@ -170,8 +170,12 @@ pub(crate) fn cards() -> Vec<Card> {
 
 /// The bytes of a file.
 pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
+    contents(File::open(path)?)
+}
+
+fn contents(file: File) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    File::open(path)?.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
+    file.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > MAX_BYTES {
         return Err(io::Error::other(format!("longer than {MAX_BYTES} bytes")));
     }
@@ -216,23 +220,29 @@ fn node_file(kept: &Kept) -> NodeFile<'_> {
 
 /// Reads a file that the node's administrator controls: no other user may be able to write it.
 fn trusted(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    let Some(bytes) = if_there(path)? else { return Ok(None) };
-    let file = fs::metadata(path)?;
-    if file.mode() & 0o022 != 0 || ![0, sys::uid()].contains(&file.uid()) {
+    let Some(file) = opened(path)? else { return Ok(None) };
+    // Of the open file: the path may lead to another one in the mean time.
+    let found = file.metadata()?;
+    if found.mode() & 0o022 != 0 || ![0, sys::uid()].contains(&found.uid()) {
         return Err(io::Error::other("others than root can write it"));
     }
-    Ok(Some(bytes))
+    contents(file).map(Some)
 }
 
-/// The bytes of a file; none if there is no file. Behind a link that leads nowhere is one that cannot be read.
+/// The bytes of a file; none if there is no file.
 fn if_there(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    opened(path)?.map(contents).transpose()
+}
+
+/// Opens a file to be read; none if there is no file. Behind a link that leads nowhere is one that cannot be read.
+fn opened(path: &Path) -> io::Result<Option<File>> {
     let is_missing = |why: &io::Error| why.kind() == io::ErrorKind::NotFound;
     let leads_nowhere = |path: &Path| {
         fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink())
             && fs::metadata(path).is_err_and(|why| is_missing(&why))
     };
-    match read(path) {
-        Err(why) if is_missing(&why) => match read(path) {
+    match File::open(path) {
+        Err(why) if is_missing(&why) => match File::open(path) {
             // Links that are replaced (a ConfigMap's) are there when one looks again.
             Err(why) if is_missing(&why) && path.ancestors().any(leads_nowhere) => {
                 Err(io::Error::other("a link that leads nowhere"))
