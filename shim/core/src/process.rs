@@ -1,4 +1,4 @@
-//! The fields of `/proc/PID/stat` (proc(5)), as far as a ledger needs them.
+//! The fields of `/proc/PID/stat` (proc(5)), as far as a ledger and the command need them.
 //!
 //! A slot of the ledger names its owner by [`Identity`]. Whether that owner still runs is decided here, for the shim
 //! and for the command alike, from text that the caller has read. In doubt a process lives: a slot that is kept too
@@ -17,9 +17,16 @@
 
 use crate::ledger::Identity;
 
-/// The fields of a process's `stat` that identify it.
+/// `PROC_PID_INIT_INO` of Linux: the inode of the first pid namespace, by whose numbers the driver knows processes.
+pub const FIRST_PID_NAMESPACE: u64 = 0xefff_fffc;
+
+/// The fields of a process's or thread's `stat` that identify it, and what it does.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Stat {
+    /// The letter of its state, such as `T` for stopped.
+    pub state: u8,
+    /// The pid of its parent.
+    pub parent: u32,
     /// A zombie with no thread left: its memory on the card is free. (A leader that has ended while other threads run
     /// is a zombie too.)
     pub ended: bool,
@@ -40,8 +47,11 @@ impl Stat {
         // Fields are counted from 1 in proc(5); the first one behind the name is the third.
         let field = |number: usize| fields.get(number.saturating_sub(3)).copied();
         let number = |at: usize| field(at)?.parse::<u64>().ok();
-        let is_zombie = matches!(field(3)?, "Z" | "X");
+        let state = *field(3)?.as_bytes().first()?;
+        let is_zombie = matches!(state, b'Z' | b'X');
         Some(Self {
+            state,
+            parent: field(4)?.parse().ok()?,
             ended: is_zombie && number(20)? <= 1,
             start_time: number(22)?,
             start_of_stack: number(28)?,
@@ -64,11 +74,14 @@ impl Stat {
 mod tests {
     use super::*;
 
-    /// State and number of threads as given, start time 7000, stack at 9000.
+    /// State and number of threads as given, parent 41, start time 7000, stack at 9000.
     fn text(name: &str, state: char, threads: u32) -> String {
-        let before = "1 ".repeat(16);
-        format!("42 ({name}) {state} {before}{threads} 0 7000 1 1 1 1 1 9000 1 1\n")
+        let before = "1 ".repeat(15);
+        format!("42 ({name}) {state} 41 {before}{threads} 0 7000 1 1 1 1 1 9000 1 1\n")
     }
+
+    const RUNS: Stat =
+        Stat { state: b'S', parent: 41, ended: false, start_time: 7000, start_of_stack: 9000 };
 
     fn owner(start_time: u64, image: u64) -> Identity {
         Identity { pid_namespace: 1, pid: 42, start_time, image }
@@ -78,11 +91,7 @@ mod tests {
     fn fields_are_found_behind_any_name() {
         for name in ["sh", "a b", ") Z 1 1", "((", ""] {
             let stat = Stat::parse(text(name, 'S', 3).as_bytes());
-            assert_eq!(
-                stat,
-                Some(Stat { ended: false, start_time: 7000, start_of_stack: 9000 }),
-                "{name}"
-            );
+            assert_eq!(stat, Some(RUNS), "{name}");
         }
         let not_utf8 = [b"42 (\xff".as_slice(), &text("", 'S', 1).as_bytes()[4..]].concat();
         assert!(Stat::parse(&not_utf8).is_some());
@@ -113,12 +122,11 @@ mod tests {
 
     #[test]
     fn an_owner_runs_until_it_ends_or_executes_another_program() {
-        let stat = Stat { ended: false, start_time: 7000, start_of_stack: 9000 };
-        assert!(stat.runs(&owner(7000, 9000)));
-        assert!(!stat.runs(&owner(7001, 9000)), "the pid was given out again");
-        assert!(!stat.runs(&owner(7000, 9001)), "another program");
-        assert!(stat.runs(&owner(7000, 0)), "in doubt");
-        assert!(Stat { start_of_stack: 0, ..stat }.runs(&owner(7000, 9001)), "in doubt");
-        assert!(!Stat { ended: true, ..stat }.runs(&owner(7000, 9000)));
+        assert!(RUNS.runs(&owner(7000, 9000)));
+        assert!(!RUNS.runs(&owner(7001, 9000)), "the pid was given out again");
+        assert!(!RUNS.runs(&owner(7000, 9001)), "another program");
+        assert!(RUNS.runs(&owner(7000, 0)), "in doubt");
+        assert!(Stat { start_of_stack: 0, ..RUNS }.runs(&owner(7000, 9001)), "in doubt");
+        assert!(!Stat { ended: true, ..RUNS }.runs(&owner(7000, 9000)));
     }
 }
