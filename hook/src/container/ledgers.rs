@@ -14,7 +14,7 @@
 
 use crate::container::records::Record;
 use crate::error::reason;
-use crate::node::proc::{self, Process, Snapshot, Whereabouts};
+use crate::node::proc::{Process, Snapshot, Whereabouts};
 use crate::sys::{self, LedgerMap};
 use gpucap_core::config::GPUCAP_LEDGER;
 use gpucap_core::ledger::Ledger;
@@ -267,14 +267,8 @@ fn sweep_beside(directory: &Path, uid: u32) {
 /// namespace, it is not known.
 pub(crate) fn maker_has_ended(name: Name, own_uid: u32) -> bool {
     let Name::Run { uid, pid_namespace, pid, start_time } = name else { return false };
-    if uid != own_uid || Process::own().namespace("pid") != Some(pid_namespace) {
-        return false;
-    }
-    match Process(pid).stat() {
-        Ok(Some(stat)) => stat.ended || stat.start_time != start_time,
-        Ok(None) => false,
-        Err(error) => proc::is_gone(&error),
-    }
+    let is_known = uid == own_uid && Process::own().namespace("pid") == Some(pid_namespace);
+    is_known && Process(pid).has_ended(start_time)
 }
 
 /// The ledgers that living processes of this user have in their environment.

@@ -18,8 +18,9 @@ mod store;
 pub(crate) mod unreported;
 
 use super::mounts::{Use, is_closed, is_open};
-use super::records::{first_process, has_ended};
+use super::records::first_process;
 use super::root::{FileIdentity, Place, Root};
+use crate::node::proc::Process;
 use crate::sys::at::{self, OFlags};
 use crate::sys::{self, Map, mount};
 use gpucap_core::limits::LimitsFile;
@@ -80,7 +81,7 @@ pub(crate) fn sweep(directory: &Path) -> usize {
     let links = fs::read_dir(directory).into_iter().flatten().flatten();
     let stale = links.filter(|link| {
         let owner = link.file_name().to_str().and_then(owner_of);
-        owner.is_some_and(|((pid, start_time), _)| has_ended(pid, start_time))
+        owner.is_some_and(|((pid, start_time), _)| Process(pid).has_ended(start_time))
     });
     let is_gone = |link: &PathBuf| {
         let page = directory.join(fs::read_link(link)?);

@@ -11,7 +11,7 @@
 use crate::container::native_limit::NativeLimitSet;
 use crate::container::slices::Slices;
 use crate::container::waiting::Waiting;
-use crate::node::proc::{self, Process};
+use crate::node::proc::Process;
 use crate::sys::at;
 use gpucap_core::limits::LimitsFile;
 use gpucap_plan::{ContainerIdentity, Names, Node, State};
@@ -115,7 +115,7 @@ pub(crate) fn sweep(directory: &Path) -> usize {
     let stale = entries.filter(|entry| {
         let name = entry.file_name();
         let owner = name.to_str().and_then(owner);
-        owner.is_some_and(|(_, pid, start_time)| has_ended(pid, start_time))
+        owner.is_some_and(|(_, pid, start_time)| Process(pid).has_ended(start_time))
     });
     stale.filter(|entry| fs::remove_file(entry.path()).is_ok()).count()
 }
@@ -127,7 +127,7 @@ pub(crate) fn all(directory: &Path) -> Vec<Record> {
         .filter_map(|entry| {
             let name = entry.file_name();
             let (container, pid, start_time) = owner(name.to_str()?.strip_suffix(ENDING)?)?;
-            if has_ended(pid, start_time) {
+            if Process(pid).has_ended(start_time) {
                 return None;
             }
             let text = fs::read_to_string(entry.path()).ok()?;
@@ -193,7 +193,7 @@ impl Record {
     fn end(&self) -> bool {
         let (pid, start_time) = (self.pid, self.start_time);
         let ended = self.waiting.is_some_and(|it| it.end(pid, start_time).unwrap_or_default());
-        ended || has_ended(pid, start_time)
+        ended || Process(pid).has_ended(start_time)
     }
 
     /// What it was given, read again.
@@ -217,7 +217,7 @@ impl Record {
     /// What was just opened of its first process is of no other: that process has not ended, so that none has taken its
     /// number.
     pub(crate) fn check(&self) -> io::Result<()> {
-        let over = has_ended(self.pid, self.start_time);
+        let over = Process(self.pid).has_ended(self.start_time);
         if over { Err(io::ErrorKind::NotFound.into()) } else { Ok(()) }
     }
 
@@ -285,15 +285,6 @@ fn owner(name: &str) -> Option<(&str, u32, u64)> {
 pub(crate) fn first_process(text: &str) -> Option<(u32, u64)> {
     let (pid, start_time) = text.split_once('-')?;
     Some((pid.parse().ok()?, start_time.parse().ok()?))
-}
-
-/// Returns whether that process has ended, and so the container.
-pub(crate) fn has_ended(pid: u32, start_time: u64) -> bool {
-    match Process(pid).stat() {
-        Ok(Some(stat)) => stat.ended || stat.start_time != start_time,
-        Ok(None) => false,
-        Err(why) => proc::is_gone(&why),
-    }
 }
 
 /// The directory of the records.

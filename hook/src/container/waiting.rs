@@ -8,6 +8,7 @@
 
 use crate::node::proc::Process;
 use crate::sys::process::{Handle, Signal};
+use gpucap_core::process::Stat;
 use serde_json::{Value, json};
 use std::fs;
 use std::io;
@@ -78,7 +79,8 @@ impl Waiting {
 fn has_stopped(process: Process) -> bool {
     let stopped = || {
         let tasks = fs::read_dir(process.path("task")).into_iter().flatten().flatten();
-        let mut states = tasks.map(|task| state(&fs::read(task.path().join("stat")).ok()?));
+        let mut states =
+            tasks.map(|task| Some(Stat::parse(&fs::read(task.path().join("stat")).ok()?)?.state));
         states.all(|state| state == Some(b'T'))
     };
     (0..STOPS_WITHIN).any(|_| {
@@ -87,12 +89,6 @@ fn has_stopped(process: Process) -> bool {
             false
         }
     })
-}
-
-/// The state of a thread, of its `stat`: a letter behind its name, which may hold anything.
-fn state(stat: &[u8]) -> Option<u8> {
-    let name_end = stat.iter().rposition(|&byte| byte == b')')?;
-    stat.get(name_end + 2).copied()
 }
 
 #[cfg(test)]
@@ -132,11 +128,5 @@ mod tests {
         let now = Waiting::of(Process(child.id())).expect("seen");
         assert!(ends(now));
         assert!(child.wait().expect("waited for").code().is_none(), "killed");
-    }
-
-    #[test]
-    fn a_thread_has_a_state() {
-        assert_eq!(state(b"42 (a) S b) T 1 2"), Some(b'T'));
-        assert_eq!((state(b"42"), state(b"42 (sh)")), (None, None));
     }
 }

@@ -42,10 +42,16 @@ impl Process {
 
     /// The process that made it, or that has taken the place of that one.
     pub(crate) fn parent(self) -> Option<Self> {
-        let text = fs::read(self.path("stat")).ok()?;
-        let name_end = text.iter().rposition(|&byte| byte == b')')?;
-        let rest = std::str::from_utf8(text.get(name_end + 1..)?).ok()?;
-        rest.split_ascii_whitespace().nth(1)?.parse().ok().map(Self)
+        Some(Self(self.stat().ok()??.parent))
+    }
+
+    /// Whether the process that had this number and started then has ended. In doubt, no.
+    pub(crate) fn has_ended(self, start_time: u64) -> bool {
+        match self.stat() {
+            Ok(Some(stat)) => stat.ended || stat.start_time != start_time,
+            Ok(None) => false,
+            Err(why) => is_gone(&why),
+        }
     }
 
     /// The user whose rights it has. (The file itself is root's if the process may not be dumped.)

@@ -18,6 +18,7 @@ use crate::node::proc::Process;
 use crate::sys;
 use crate::terminal::output;
 use gpucap_core::page::sampled::{Clock, busy_ns};
+use gpucap_core::process::FIRST_PID_NAMESPACE;
 use gpucap_core::uuid::{DeviceName, Uuid};
 use gpucap_plan::Node;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -55,8 +56,6 @@ const AGAIN_NS: u64 = 1_000_000_000;
 const RETRY: Duration = Duration::from_secs(10);
 /// The most lines of a look, and the most processes that are remembered.
 const MOST: usize = 4096;
-/// `PROC_PID_INIT_INO` of Linux: the inode of the pid namespace by which the driver numbers processes.
-const FIRST_PID_NAMESPACE: u64 = 0xefff_fffc;
 
 impl Sampling {
     /// Samples until the process ends.
@@ -246,14 +245,14 @@ impl<'s> Sampler<'s> {
         self.containers.note(&records::all(&records::directory(&self.node)));
         let owner = self.containers.owner(Process(pid));
         // Another one has taken the number in the mean time.
-        if records::has_ended(pid, stat.start_time) {
+        if Process(pid).has_ended(stat.start_time) {
             return None;
         }
         if !matches!(owner, Owner::Other | Owner::Container { has_share: false, .. }) {
             self.pages.remove(process);
         }
         if self.owners.len() >= MOST {
-            self.owners.retain(|(pid, start_time), _| !records::has_ended(*pid, *start_time));
+            self.owners.retain(|(pid, start_time), _| !Process(*pid).has_ended(*start_time));
         }
         self.owners.insert(process, (owner.clone(), now));
         Some((process, owner))
@@ -264,14 +263,14 @@ impl<'s> Sampler<'s> {
         self.looked_at = now;
         let records = records::all(&records::directory(&self.node));
         self.containers.note(&records);
-        self.runs.retain(|(pid, start_time)| !records::has_ended(pid, start_time));
+        self.runs.retain(|(pid, start_time)| !Process(pid).has_ended(start_time));
         let containers = records.iter().map(|record| &record.container);
         let budgets = containers.chain(self.runs.ledgers());
         self.shared.lock().note(&budgets.collect(), sys::unix_ns());
         self.has_readers = self.pages.have_readers();
         for process in self.pages.processes() {
             let (pid, start_time) = process;
-            if !self.has_readers || records::has_ended(pid, start_time) {
+            if !self.has_readers || Process(pid).has_ended(start_time) {
                 self.pages.remove(process);
             } else {
                 // It goes if it is of a container after all.
