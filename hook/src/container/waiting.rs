@@ -75,16 +75,21 @@ impl Waiting {
     }
 }
 
-/// Whether all threads of a process stop in time.
+/// Whether all threads of a process stop in time. What cannot be seen has not stopped.
 fn has_stopped(process: Process) -> bool {
-    let stopped = || {
-        let tasks = fs::read_dir(process.path("task")).into_iter().flatten().flatten();
-        let mut states =
-            tasks.map(|task| Some(Stat::parse(&fs::read(task.path().join("stat")).ok()?)?.state));
-        states.all(|state| state == Some(b'T'))
+    let stopped = || -> io::Result<bool> {
+        let mut some = false;
+        for task in fs::read_dir(process.path("task"))? {
+            let stat = Stat::parse(&fs::read(task?.path().join("stat"))?);
+            if stat.is_none_or(|stat| stat.state != b'T') {
+                return Ok(false);
+            }
+            some = true;
+        }
+        Ok(some)
     };
     (0..STOPS_WITHIN).any(|_| {
-        stopped() || {
+        stopped().unwrap_or(false) || {
             thread::sleep(Duration::from_millis(1));
             false
         }
@@ -128,5 +133,11 @@ mod tests {
         let now = Waiting::of(Process(child.id())).expect("seen");
         assert!(ends(now));
         assert!(child.wait().expect("waited for").code().is_none(), "killed");
+    }
+
+    #[test]
+    fn a_process_without_a_thread_to_be_seen_has_not_stopped() {
+        // No process has this number: the kernel's highest is 2^22.
+        assert!(!has_stopped(Process(u32::MAX)));
     }
 }
