@@ -5,8 +5,10 @@ use gpucap_tests::{Driver, Installation, Output, Result, Scratch, Stop, World, t
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
@@ -15,6 +17,8 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("calibrate: where NVML names no process, the card's loss is the price", by_card),
         trial("calibrate: a price that cannot be is not written", implausible),
         trial("calibrate: a card out of order keeps no other from being measured", one_fails),
+        trial("calibrate: a lost card keeps no other from being measured", one_lost),
+        trial("calibrate: a lost card keeps no other from being sampled", one_unsampled),
         trial("calibrate: what is there is measured again only if needed", if_needed),
         trial("calibrate: the caller's environment reaches no driver", environment),
         trial("calibrate: without a driver nothing is written", no_driver),
@@ -141,6 +145,57 @@ fn one_fails() -> Result {
     says(&output, "cuDevicePrimaryCtxRetain answers 2")?;
     let written = host.written()?;
     expect(written == [gpu("GPU", CONTEXT, 80)], || format!("{written:?}"))
+}
+
+/// NVML does not find the first card.
+const LOST: (&str, &str) = ("STUB_GPU_FAIL", "nvmlDeviceGetHandleByIndex_v2:15@1");
+
+fn one_lost() -> Result {
+    let price = CONTEXT.to_string();
+    let well = [
+        ("STUB_GPU_COUNT", "2"),
+        ("STUB_GPU_MEM", "80GiB,40GiB"),
+        ("STUB_GPU_CONTEXT_MEM", &price),
+    ];
+    let lost = [&well[..], &[LOST]].concat();
+    let host = Host::new(&lost)?;
+    let fails = |words: &[&str]| {
+        let output = host.calibrate(words)?;
+        ended(&output, 1)?;
+        says(&output, "calibrate: GPU 0 does not answer: nvmlDeviceGetHandleByIndex answers 15")
+    };
+    fails(&[])?;
+    let written = host.written()?;
+    expect(written == [gpu("GPU", CONTEXT, 40)], || format!("{written:?}"))?;
+    host.installation.driver(&well)?;
+    ended(&host.calibrate(&[])?, 0)?;
+    // Lost after it was measured: what was known of it stays, and the others are not measured again for it.
+    host.installation.driver(&lost)?;
+    fails(&[])?;
+    let (written, contexts) = (host.written()?, host.contexts());
+    let expected = [gpu("GPU", CONTEXT, 40), gpu("GPU", CONTEXT, 80)];
+    expect(written == expected, || format!("{written:?}"))?;
+    fails(&["--if-needed"])?;
+    expect(host.contexts() == contexts, || host.installation.asked())
+}
+
+fn one_unsampled() -> Result {
+    let host = Host::new(&[("STUB_GPU_COUNT", "2"), LOST])?;
+    let mut driver = Command::new(host.installation.gpucap().with_file_name("gpucap-driver"));
+    let mut driver = driver.arg("samples").stdout(Stdio::piped()).spawn()?;
+    let lines = driver.stdout.take().map(|output| BufReader::new(output).lines());
+    let mut seen = Vec::new();
+    // A card that is idle has a line every half a second.
+    for line in lines.into_iter().flatten().take(10) {
+        seen.push(line?);
+        if seen.last().is_some_and(|line| line.starts_with("look GPU-")) {
+            break;
+        }
+    }
+    drop(driver.kill().and_then(|()| driver.wait()));
+    let said = "lost 0 nvmlDeviceGetHandleByIndex answers 15";
+    let [first, .., last] = &seen[..] else { return Err(Stop::fail(format!("{seen:?}"))) };
+    expect(first == said && last.starts_with("look GPU-"), || format!("{seen:?}"))
 }
 
 fn if_needed() -> Result {

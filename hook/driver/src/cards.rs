@@ -12,7 +12,7 @@
 
 use crate::cuda::Cuda;
 use crate::library::{Result, optional};
-use crate::nvml::{Nvml, text};
+use crate::nvml::{Nvml, lost, text};
 use core::ffi::{CStr, c_char, c_int, c_uint};
 use gpucap_abi::nvml::{nvmlDevice_t, nvmlMemory_v2_t};
 
@@ -29,10 +29,10 @@ pub(crate) fn list() -> Result {
     let nvml = Nvml::start()?;
     println!("driver {}", nvml.driver_version()?);
     println!("cuda {}", cuda(&nvml).map_or_else(|| "-".into(), |version| version.to_string()));
-    for index in 0..nvml.count()? {
-        match nvml.card(index).and_then(|card| line(&nvml, card)) {
+    for (index, card) in nvml.cards()? {
+        match card.and_then(|card| line(&nvml, card)) {
             Ok(line) => println!("card {line}"),
-            Err(why) => println!("lost {index} {}", why.to_string().replace('\n', " ")),
+            Err(why) => println!("{}", lost(index, &why.to_string())),
         }
     }
     Ok(())

@@ -6,10 +6,11 @@
 //!
 //! ```text
 //! cards                   driver VERSION, cuda NUMBER, card ... for each one, lost INDEX TEXT (`cards`)
-//! gpus                    driver VERSION, gpu GPU-... | gpu GPU-... MIG-...   each card, or each of its MIG instances
+//! gpus                    driver VERSION, gpu GPU-... | gpu GPU-... MIG-...   each card, or each of its MIG instances;
+//!                         lost INDEX TEXT                                     one that does not answer
 //! context NAME            context BYTES process|card, total BYTES             of the one device that CUDA shows
 //! limit CGROUP NAME=BYTES ...     limited NAME CODE TEXT                      the driver's answer for each
-//! samples                 busy GPU PID PERCENT, look GPU NS, none GPU TEXT    until the output is closed (`samples`)
+//! samples                 busy GPU PID PERCENT, look GPU NS, none GPU TEXT, lost INDEX TEXT    (`samples`)
 //! ```
 //!
 //! One device is measured by one process: what a second context in the same process takes is less.
@@ -21,9 +22,9 @@ mod nvml;
 mod samples;
 
 use cuda::Cuda;
-use gpucap_abi::nvml::NO_MEMORY_LIMIT;
+use gpucap_abi::nvml::{NO_MEMORY_LIMIT, nvmlDevice_t};
 use library::Result;
-use nvml::Nvml;
+use nvml::{Nvml, lost};
 use std::ffi::CString;
 use std::fs;
 use std::io::{self, Write};
@@ -61,17 +62,23 @@ fn main() -> ExitCode {
 fn gpus() -> Result {
     let nvml = Nvml::start()?;
     println!("driver {}", nvml.driver_version()?);
-    for card in nvml.cards()? {
-        let name = nvml.name(card)?;
-        let instances = nvml.instances(card)?;
-        if instances.is_empty() {
-            println!("gpu {name}");
-        }
-        for instance in instances {
-            println!("gpu {name} {}", nvml.name(instance)?);
+    for (index, card) in nvml.cards()? {
+        match card.and_then(|card| gpu_lines(&nvml, card)) {
+            Ok(lines) => lines.iter().for_each(|line| println!("gpu {line}")),
+            Err(why) => println!("{}", lost(index, &why.to_string())),
         }
     }
     Ok(())
+}
+
+/// The name of a card, or with it that of each of its MIG instances.
+fn gpu_lines(nvml: &Nvml, card: nvmlDevice_t) -> Result<Vec<String>> {
+    let name = nvml.name(card)?;
+    let instances = nvml.instances(card)?;
+    if instances.is_empty() {
+        return Ok(vec![name]);
+    }
+    instances.into_iter().map(|it| Ok(format!("{name} {}", nvml.name(it)?))).collect()
 }
 
 /// Measures the size of a context and of the device's memory. NVML reports what this process holds; where it cannot

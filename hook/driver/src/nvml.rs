@@ -40,13 +40,15 @@ impl Nvml {
         })
     }
 
-    /// Every card.
-    pub(crate) fn cards(&self) -> Result<Vec<nvmlDevice_t>> {
-        (0..self.count()?).map(|index| self.card(index)).collect()
+    /// Every card by its number. One that the driver has lost is an error, and hides no other one.
+    pub(crate) fn cards(
+        &self,
+    ) -> Result<impl Iterator<Item = (c_uint, Result<nvmlDevice_t>)> + '_> {
+        Ok((0..self.count()?).map(|index| (index, self.card(index))))
     }
 
     /// How many cards there are.
-    pub(crate) fn count(&self) -> Result<c_uint> {
+    fn count(&self) -> Result<c_uint> {
         type Count = unsafe extern "C" fn(*mut c_uint) -> u32;
         let count: Count = function(self.library, "nvmlDeviceGetCount_v2")?;
         let mut cards = 0;
@@ -188,6 +190,11 @@ impl Nvml {
         // SAFETY: NVML's constant text.
         unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
     }
+}
+
+/// The line of a card that does not answer.
+pub(crate) fn lost(index: c_uint, why: &str) -> String {
+    format!("lost {index} {}", why.replace('\n', " "))
 }
 
 /// A text that a function writes.

@@ -4,6 +4,7 @@
 //! busy GPU-<uuid> PID PERCENT    a process for which the card worked
 //! look GPU-<uuid> NS             ends the lines of a look: the time that they are about, ended just now
 //! none GPU-<uuid> TEXT           the card does not say: it has MIG instances, or is too old
+//! lost INDEX TEXT                the card does not answer; it is asked again every ten seconds
 //! ```
 //!
 //! The driver keeps samples of a sixth of a second or more, in whole percents, and gives those since a time: one for each
@@ -11,7 +12,7 @@
 //! since the next sample may not be complete: that a card was idle is said half a second later.
 
 use crate::library::{Result, optional};
-use crate::nvml::Nvml;
+use crate::nvml::{Nvml, lost};
 use core::ffi::c_uint;
 use gpucap_abi::nvml::{NvmlError, nvmlDevice_t};
 use std::collections::BTreeMap;
@@ -21,6 +22,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// As long as a sample of the driver.
 const EVERY: Duration = Duration::from_millis(170);
+/// How often a card that does not answer is asked again.
+const ASK_AGAIN: Duration = Duration::from_secs(10);
 /// Without a sample for this long a card was idle, but for what the driver may still be measuring.
 const IDLE_US: u64 = 500_000;
 const MEASURING_US: u64 = 200_000;
@@ -80,18 +83,55 @@ pub(crate) fn follow() -> Result {
         of_processes: optional(nvml.library(), "nvmlDeviceGetProcessesUtilizationInfo"),
         of_each: optional(nvml.library(), "nvmlDeviceGetProcessUtilization"),
     };
-    let mut cards = Vec::new();
-    for device in nvml.cards()? {
-        let (name, known_us) = (nvml.name(device)?, now_us());
-        cards.push(Card { device, name, known_us, looked_at: Instant::now(), is_silent: false });
-    }
+    let mut cards = Cards::default();
     loop {
-        thread::sleep(EVERY);
         let mut out = io::stdout().lock();
-        for card in &mut cards {
+        if cards.asked_at.is_none_or(|at| at.elapsed() >= ASK_AGAIN) {
+            out.write_all(cards.find(&nvml)?.as_bytes())?;
+        }
+        for card in cards.found.values_mut() {
             out.write_all(card.sample_lines(&nvml, &looks).as_bytes())?;
         }
         out.flush()?;
+        drop(out);
+        thread::sleep(EVERY);
+    }
+}
+
+/// The cards of the machine.
+#[derive(Default)]
+struct Cards {
+    found: BTreeMap<c_uint, Card>,
+    /// Why a card does not answer, as far as that was printed.
+    lost: BTreeMap<c_uint, String>,
+    asked_at: Option<Instant>,
+}
+
+impl Cards {
+    /// Looks for the cards that were not found before. Returns the lines of those that do not answer, unless they say
+    /// the same as the last time.
+    fn find(&mut self, nvml: &Nvml) -> Result<String> {
+        self.asked_at = Some(Instant::now());
+        let mut lines = String::new();
+        for (index, device) in nvml.cards()? {
+            if self.found.contains_key(&index) {
+                continue;
+            }
+            match device.and_then(|device| Card::new(nvml, device)) {
+                Ok(card) => {
+                    self.lost.remove(&index);
+                    self.found.insert(index, card);
+                }
+                Err(why) => {
+                    let why = why.to_string();
+                    if self.lost.get(&index) != Some(&why) {
+                        lines += &format!("{}\n", lost(index, &why));
+                        self.lost.insert(index, why);
+                    }
+                }
+            }
+        }
+        Ok(lines)
     }
 }
 
@@ -134,6 +174,11 @@ impl Looks {
 }
 
 impl Card {
+    fn new(nvml: &Nvml, device: nvmlDevice_t) -> Result<Self> {
+        let (name, known_us) = (nvml.name(device)?, now_us());
+        Ok(Self { device, name, known_us, looked_at: Instant::now(), is_silent: false })
+    }
+
     /// The lines of a look.
     fn sample_lines(&mut self, nvml: &Nvml, looks: &Looks) -> String {
         let name = &self.name;

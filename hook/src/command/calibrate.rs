@@ -73,13 +73,24 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
     let node = inputs::node(&options.config).map_err(|why| Error::Calibrate(why.to_string()))?;
     let path = inputs::calibration_path(&node);
     let driver = Driver::find(&node).map_err(Error::Calibrate)?;
-    let (version, cards) = cards(&driver).map_err(Error::Calibrate)?;
+    let Machine { version, cards, lost } = machine(&driver).map_err(Error::Calibrate)?;
+    for why in &lost {
+        output::notice(format_args!("calibrate: {why}"));
+    }
     let before = known(&node, &version);
     if options.if_needed && before.as_ref().is_some_and(|before| has_all(before, &cards)) {
-        output::print(&format!("{} is of driver {version} and has all GPUs.\n", path.display()))?;
-        return Ok(Exit::OK);
+        let all = if lost.is_empty() { "all GPUs" } else { "all other GPUs" };
+        output::print(&format!("{} is of driver {version} and has {all}.\n", path.display()))?;
+        return Ok(if lost.is_empty() { Exit::OK } else { Exit::FAILED });
     }
-    let (mut gpus, exit) = measure_all(&driver, &cards, before.as_ref());
+    let (mut gpus, mut exit) = measure_all(&driver, &cards, before.as_ref());
+    if !lost.is_empty() {
+        // Which they are is not known: what is not of a card that answers may be of them.
+        let is_other =
+            |gpu: &&Measured| cards.iter().all(|card| card.names().all(|it| it != gpu.name));
+        gpus.extend(before.iter().flat_map(|before| &before.gpus).filter(is_other));
+        exit = Exit::FAILED;
+    }
     let whole = cards.iter().filter(|card| card.instances.is_empty()).map(|card| card.name);
     let able = Probe::make().and_then(|probe| probe.ask(&driver, whole, &mut gpus));
     let found = Calibration { driver: version, gpus };
@@ -98,11 +109,18 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
     Ok(exit)
 }
 
-/// The driver's version, and the cards.
-fn cards(driver: &Driver) -> std::result::Result<(String, Vec<Card>), String> {
+/// What the driver says of itself and the cards.
+struct Machine {
+    version: String,
+    cards: Vec<Card>,
+    /// Those that do not answer: one line about each.
+    lost: Vec<String>,
+}
+
+fn machine(driver: &Driver) -> std::result::Result<Machine, String> {
     let lines = driver.ask(&["gpus".into()], None, MOST)?;
     let odd = |line: &str| format!("an answer that is none: {line:?}");
-    let (mut version, mut cards) = (None, Vec::<Card>::new());
+    let (mut version, mut cards, mut lost) = (None, Vec::<Card>::new(), Vec::new());
     for line in &lines {
         let words: Vec<&str> = line.split(' ').collect();
         let name = |word: &str| word.parse::<DeviceName>().map_err(|_| odd(line));
@@ -116,10 +134,14 @@ fn cards(driver: &Driver) -> std::result::Result<(String, Vec<Card>), String> {
                     None => cards.push(Card { name: card, instances: vec![instance] }),
                 }
             }
+            ["lost", index, ..] => {
+                let why = words.get(2..).unwrap_or_default().join(" ");
+                lost.push(format!("GPU {index} does not answer: {why}"));
+            }
             _ => return Err(odd(line)),
         }
     }
-    Ok((version.ok_or_else(|| odd("no version"))?, cards))
+    Ok(Machine { version: version.ok_or_else(|| odd("no version"))?, cards, lost })
 }
 
 /// What is known about the GPUs under this driver.

@@ -177,6 +177,10 @@ impl<'s> Sampler<'s> {
                 let text = words.get(2..).unwrap_or_default().join(" ");
                 output::notice(format!("metrics: no samples of {gpu}: {text}"));
             }
+            ["lost", index, ..] => {
+                let text = words.get(2..).unwrap_or_default().join(" ");
+                output::notice(format!("metrics: no samples of GPU {index}: {text}"));
+            }
             ["error", ..] => return Err(words.get(1..).unwrap_or_default().join(" ")),
             _ => {}
         }
