@@ -270,6 +270,13 @@ fn native() -> Result {
         let written = host.written()?;
         expect(written.iter().all(|gpu| gpu.3 == able), || format!("{written:?}"))?;
     }
+    // Of a card that cannot be measured, this is not what it was before.
+    let host = Host::new(&[("STUB_GPU_MEMORY_LIMITS", "on")])?;
+    ended(&host.calibrate(&[])?, 0)?;
+    host.installation.driver(&[("STUB_GPU_CONTEXT_MEM", "0")])?;
+    ended(&host.calibrate(&[])?, 1)?;
+    let written = host.written()?;
+    expect(written == [gpu("GPU", CONTEXT, 80)], || format!("{written:?}"))?;
     // Other tests may be at it: whatever is there has its process.
     let left = fs::read_dir(point)?.flatten().map(|it| it.file_name().display().to_string());
     let pids = left.filter_map(|name| name.strip_prefix("gpucap-probe-").map(str::to_owned));

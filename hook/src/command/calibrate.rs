@@ -171,7 +171,9 @@ fn measure_all(
             Ok(found) => gpus.extend(found),
             Err(why) => {
                 output::notice(format_args!("calibrate: {why}"));
-                gpus.extend(card.names().filter_map(|name| before?.of(name).copied()));
+                let known = card.names().filter_map(|name| before?.of(name).copied());
+                // The driver is asked about this again below.
+                gpus.extend(known.map(|known| Measured { native_limits: false, ..known }));
                 exit = Exit::FAILED;
             }
         }
