@@ -29,7 +29,7 @@ use gpucap_plan::Node;
 use share::ShareFile;
 use std::ffi::{CStr, CString, OsStr};
 use std::fs::{self, File, Permissions};
-use std::io;
+use std::io::{self, ErrorKind};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -88,7 +88,7 @@ pub(crate) fn sweep(directory: &Path) -> usize {
         let share = page.with_added_extension(share::EXTENSION);
         for file in [page, share] {
             match fs::remove_file(file) {
-                Err(why) if why.kind() != io::ErrorKind::NotFound => return Err(why),
+                Err(why) if why.kind() != ErrorKind::NotFound => return Err(why),
                 _ => {}
             }
         }
@@ -117,8 +117,16 @@ fn tidy(directory: &Path) -> io::Result<()> {
     // Excludes hooks that are about to make a page; otherwise the file system stays.
     let home = File::open(directory)?;
     home.try_lock()?;
-    let links = fs::read_dir(directory)?.flatten();
-    let named: Vec<_> = links.filter_map(|link| fs::read_link(link.path()).ok()).collect();
+    let mut named = Vec::new();
+    for link in fs::read_dir(directory)? {
+        match fs::read_link(link?.path()) {
+            Ok(page) => named.push(page),
+            // It is no link, or another process has just removed it, and its page before that.
+            Err(why) if matches!(why.kind(), ErrorKind::InvalidInput | ErrorKind::NotFound) => {}
+            // The page that this one names must stay.
+            Err(why) => return Err(why),
+        }
+    }
     for file in fs::read_dir(&all)?.flatten().map(|file| file.file_name()) {
         if page_of(&file).is_some_and(|page| !named.contains(&Path::new(ALL).join(page))) {
             fs::remove_file(all.join(file))?;
