@@ -9,9 +9,9 @@ use super::refusal::RefusedContainer;
 use crate::container::refusals::{self, Refusals};
 use gpucap_plan::{Names, Node};
 use serde_json::json;
-use std::fs::{self, File, OpenOptions};
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -99,12 +99,7 @@ impl<'a> Journal<'a> {
 impl Ways {
     fn open(node: &Node) -> Self {
         let path = Path::new(&node.log_file);
-        if fs::metadata(path).is_ok_and(|metadata| metadata.len() > LONGEST) {
-            drop(fs::rename(path, path.with_extension("log.old")));
-        }
-        let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
-        let mut options = OpenOptions::new();
-        let file = options.append(true).create(true).mode(0o640).custom_flags(flags).open(path);
+        let file = append_to(path).and_then(|file| short(file, path));
         let refusals = Refusals::open(&refusals::directory(node)).ok();
         Self { system: system(), file: file.ok().filter(is_regular), refusals }
     }
@@ -119,6 +114,27 @@ impl Ways {
             drop(system.send(format!("<{mark}>gpucap[{}]: {line}", std::process::id()).as_bytes()));
         }
     }
+}
+
+fn append_to(path: &Path) -> io::Result<File> {
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    let mut options = OpenOptions::new();
+    options.append(true).create(true).mode(0o640).custom_flags(flags).open(path)
+}
+
+/// Puts the log of this path aside if it is long, and returns the one to write to. A hook that puts it aside holds its
+/// lock, and renames no other file: a second one would put the new log in the place of the old one.
+fn short(file: File, path: &Path) -> io::Result<File> {
+    let own = file.metadata()?;
+    // While another hook puts it aside, it can get one more line.
+    if own.len() <= LONGEST || file.try_lock().is_err() {
+        return Ok(file);
+    }
+    let is_own = |there: &Metadata| (there.dev(), there.ino()) == (own.dev(), own.ino());
+    if fs::symlink_metadata(path).is_ok_and(|there| is_own(&there)) {
+        drop(fs::rename(path, path.with_extension("log.old")));
+    }
+    append_to(path)
 }
 
 fn system() -> Option<UnixDatagram> {
@@ -156,5 +172,20 @@ mod tests {
         assert_eq!(fs::metadata(&old).expect("the old one").len(), 2 << 20);
         fs::remove_file(path).and_then(|()| fs::remove_file(old)).expect("removed");
         fs::remove_dir_all(run_dir).expect("removed");
+    }
+
+    #[test]
+    fn of_two_hooks_that_find_a_long_log_one_puts_it_aside() {
+        let path = std::env::temp_dir().join(format!("gpucap-two-{}.log", std::process::id()));
+        fs::write(&path, vec![b'x'; 2 << 20]).expect("a file");
+        let [first, second] = [(), ()].map(|()| append_to(&path).expect("opened"));
+        let mut first = short(first, &path).expect("put aside");
+        first.write_all(b"first\n").expect("written");
+        let mut second = short(second, &path).expect("was put aside");
+        second.write_all(b"second\n").expect("written");
+        assert_eq!(fs::read_to_string(&path).expect("a log"), "first\nsecond\n");
+        let old = path.with_extension("log.old");
+        assert_eq!(fs::metadata(&old).expect("the old one").len(), 2 << 20);
+        fs::remove_file(path).and_then(|()| fs::remove_file(old)).expect("removed");
     }
 }

@@ -2,7 +2,6 @@
 
 use super::store::{bytes, cut_back, without_categories};
 use super::*;
-use crate::node::proc::Process;
 use std::os::unix::fs::MetadataExt;
 use std::process::Command;
 
