@@ -20,7 +20,7 @@ use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The effective user.
 pub(crate) fn uid() -> u32 {
@@ -87,11 +87,23 @@ pub(crate) fn columns(file: &impl AsRawFd) -> Option<usize> {
 }
 
 /// Waits until there is something to read, or its end, for at most the timeout. Returns whether there is.
-pub(crate) fn readable(file: &impl AsRawFd, most: Duration) -> bool {
+pub(crate) fn readable(file: &impl AsRawFd, most: Duration) -> io::Result<bool> {
     let mut asked = libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-    let most = i32::try_from(most.as_millis()).unwrap_or(i32::MAX);
-    // SAFETY: one entry, writable, for as long as the call lasts.
-    unsafe { libc::poll(&raw mut asked, 1, most) == 1 }
+    let begun = Instant::now();
+    loop {
+        let left = most.saturating_sub(begun.elapsed());
+        let left = i32::try_from(left.as_millis()).unwrap_or(i32::MAX);
+        // SAFETY: one entry, writable, for as long as the call lasts.
+        let found = unsafe { libc::poll(&raw mut asked, 1, left) };
+        if found >= 0 {
+            return Ok(found > 0);
+        }
+        let why = io::Error::last_os_error();
+        // A signal says nothing of the file.
+        if why.kind() != io::ErrorKind::Interrupted {
+            return Err(why);
+        }
+    }
 }
 
 /// A type that may be mapped.

@@ -65,7 +65,7 @@ impl Waiting {
             return Ok(false);
         }
         handle.signal(Signal::KILL)?;
-        Ok(handle.ends(ENDS_WITHIN))
+        handle.ends(ENDS_WITHIN)
     }
 
     fn is_of(self, process: Process, start_time: u64) -> bool {

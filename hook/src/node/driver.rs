@@ -5,11 +5,13 @@
 //! `gpucap metrics --sample`, and a container with a native limit. For any other container the hook starts nothing.
 //!
 //! It gets an environment of our making: what an engine or a container's author has set must not name a library that
-//! root loads. It is given up after a while, so that a driver that hangs is a failure and not a container that hangs.
+//! root loads. Neither its answer nor its end is waited for without a bound, so that a driver that hangs is a failure
+//! and not a container that hangs.
 
 use crate::node::preload;
 use crate::node::proc::Process;
 use crate::sys;
+use crate::sys::process::Handle;
 use gpucap_plan::Node;
 use std::io::Read;
 use std::path::PathBuf;
@@ -18,6 +20,8 @@ use std::time::{Duration, Instant};
 
 /// The program's name.
 pub(crate) const PROGRAM: &str = "gpucap-driver";
+/// How long it may take to end once it is killed.
+const ENDS_WITHIN: Duration = Duration::from_secs(5);
 /// A longer answer is none.
 const LONGEST: usize = 1 << 20;
 
@@ -88,12 +92,14 @@ impl Driver {
         command.envs(shown.map(|name| ("CUDA_VISIBLE_DEVICES", name)));
         let unable = |why| self.unable(&why);
         let mut child = command.spawn().map_err(unable)?;
+        let end = Instant::now() + most;
         let text = answer(&mut child, most);
         if text.is_err() {
             // A process that is stuck in the kernel is not waited for either.
             drop(child.kill());
         } else {
-            drop(child.wait());
+            // Until then it holds memory of the card, which the next question may be about.
+            end_by(&mut child, end);
         }
         let text = text.map_err(|why| format!("{PROGRAM}: {why}"))?;
         let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
@@ -122,7 +128,7 @@ impl Following {
     /// It has ended, or its line has no end.
     pub(crate) fn lines(&mut self, most: Duration) -> Result<Vec<String>, String> {
         let Some(output) = self.child.stdout.as_mut() else { return Err("no output".into()) };
-        if !sys::readable(output, most) {
+        if !sys::readable(output, most).map_err(|why| crate::error::reason(&why))? {
             return Ok(Vec::new());
         }
         let mut piece = [0; 4096];
@@ -142,7 +148,18 @@ impl Following {
 
 impl Drop for Following {
     fn drop(&mut self) {
-        drop(self.child.kill().and_then(|()| self.child.wait()));
+        drop(self.child.kill());
+        end_by(&mut self.child, Instant::now() + ENDS_WITHIN);
+    }
+}
+
+/// Waits for a process's end until this moment. One that is stuck in the kernel by then is left behind.
+fn end_by(child: &mut Child, end: Instant) {
+    let left = end.saturating_duration_since(Instant::now());
+    if Handle::open(child.id()).and_then(|handle| handle.ends(left)).unwrap_or(false) {
+        drop(child.wait());
+    } else {
+        drop(child.kill());
     }
 }
 
@@ -152,7 +169,7 @@ fn answer(child: &mut Child, most: Duration) -> Result<String, String> {
     let (end, mut text, mut piece) = (Instant::now() + most, Vec::new(), [0; 4096]);
     loop {
         let left = end.saturating_duration_since(Instant::now());
-        if !sys::readable(&output, left) {
+        if !sys::readable(&output, left).map_err(|why| crate::error::reason(&why))? {
             return Err(format!("no answer in {} s", most.as_secs()));
         }
         match output.read(&mut piece) {
@@ -163,5 +180,20 @@ fn answer(child: &mut Child, most: Duration) -> Result<String, String> {
             Ok(_) => return Err("too much of an answer".into()),
             Err(why) => return Err(crate::error::reason(&why)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_program_is_waited_for_only_as_long_as_its_answer() {
+        let driver = Driver { program: "/bin/sh".into(), libraries: None };
+        let words = ["-c", "echo first; echo done; exec sleep 60 >&-"].map(str::to_owned);
+        let begun = Instant::now();
+        let lines = driver.ask(&words, None, Duration::from_secs(1));
+        assert_eq!(lines, Ok(vec!["first".to_owned()]));
+        assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
     }
 }

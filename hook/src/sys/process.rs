@@ -24,7 +24,7 @@ impl Handle {
     }
 
     /// Waits until it has ended, for at most the timeout. Returns whether it has.
-    pub(crate) fn ends(&self, most: Duration) -> bool {
+    pub(crate) fn ends(&self, most: Duration) -> io::Result<bool> {
         super::readable(&self.0, most)
     }
 }
