@@ -11,13 +11,14 @@
 use crate::container::native_limit::NativeLimitSet;
 use crate::container::slices::Slices;
 use crate::container::waiting::Waiting;
+use crate::error::reason;
 use crate::node::proc::Process;
 use crate::sys::at;
 use gpucap_core::limits::LimitsFile;
 use gpucap_plan::{ContainerIdentity, Names, Node, State};
 use serde_json::{Value, json};
 use std::ffi::CString;
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, DirBuilder, DirEntry, File};
 use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -37,8 +38,8 @@ pub(crate) struct Record {
     pub(crate) start_time: u64,
     /// How people know it, as the engine annotated it.
     pub(crate) names: Option<Names>,
-    /// What it was given.
-    pub(crate) limits: String,
+    /// What it was given, if the record says so in a form that is understood.
+    pub(crate) limits: Option<String>,
     /// What of it the driver keeps too.
     pub(crate) native_limits: Option<NativeLimitSet>,
     /// The slices of claims that it has.
@@ -88,13 +89,17 @@ impl Records {
     /// before the others are read, so that of two that start at once each sees the other, and at most one has it.
     ///
     /// A container in whose place this one is made, and which was never started, is ended: it would wait for ever.
+    ///
+    /// # Errors
+    /// It cannot be written, or a record of a container that is not over cannot be read: that one may have the slice.
     pub(crate) fn occupy(&self, path: &Path, record: &Record) -> io::Result<Claimed> {
         self.write(record)?;
         let is_other = |other: &Record| {
             (other.pid, other.start_time) != (record.pid, record.start_time)
                 && other.slices.meet(&record.slices)
         };
-        let others: Vec<Record> = all(path).into_iter().filter(is_other).collect();
+        let found = all_or_none(path).inspect_err(|_| drop(self.remove(record)))?;
+        let others: Vec<Record> = found.into_iter().filter(is_other).collect();
         let stays = |other: &&Record| !other.is_replaced_by(record);
         // None is ended for nothing.
         let holder = others.iter().find(stays).or_else(|| others.iter().find(|it| !it.end()));
@@ -120,22 +125,47 @@ pub(crate) fn sweep(directory: &Path) -> usize {
     stale.filter(|entry| fs::remove_file(entry.path()).is_ok()).count()
 }
 
-/// The records of containers that are not over, by id.
+/// The records of containers that are not over, by id, as far as they can be read.
 pub(crate) fn all(directory: &Path) -> Vec<Record> {
-    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-    let mut records: Vec<Record> = entries
-        .filter_map(|entry| {
-            let name = entry.file_name();
-            let (container, pid, start_time) = owner(name.to_str()?.strip_suffix(ENDING)?)?;
-            if Process(pid).has_ended(start_time) {
-                return None;
-            }
-            let text = fs::read_to_string(entry.path()).ok()?;
-            Record::parse(container, pid, start_time, &text)
-        })
-        .collect();
-    records.sort_by(|a, b| (&a.container, a.pid).cmp(&(&b.container, b.pid)));
+    let files = fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut records: Vec<Record> = files.filter_map(|file| read(&file).ok()?).collect();
+    sort(&mut records);
     records
+}
+
+/// All records of containers that are not over.
+///
+/// # Errors
+/// One of them cannot be read: its file is named.
+fn all_or_none(directory: &Path) -> io::Result<Vec<Record>> {
+    let mut records = Vec::new();
+    for file in fs::read_dir(directory)? {
+        let file = file?;
+        records.extend(read(&file).map_err(|why| {
+            io::Error::other(format!("{}: {}", file.path().display(), reason(&why)))
+        })?);
+    }
+    sort(&mut records);
+    Ok(records)
+}
+
+fn sort(records: &mut [Record]) {
+    records.sort_by(|a, b| (&a.container, a.pid).cmp(&(&b.container, b.pid)));
+}
+
+/// The record in a file of the directory. `None`: it is no record, or its container is over.
+fn read(file: &DirEntry) -> io::Result<Option<Record>> {
+    let name = file.file_name();
+    let name = name.to_str().and_then(|name| owner(name.strip_suffix(ENDING)?));
+    let Some((container, pid, start_time)) = name else { return Ok(None) };
+    if Process(pid).has_ended(start_time) {
+        return Ok(None);
+    }
+    match fs::read(file.path()) {
+        // Another hook has just removed it.
+        Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(None),
+        text => Record::parse(container, pid, start_time, &text?).map(Some),
+    }
 }
 
 /// Whether a container's id can be part of a file's name.
@@ -175,7 +205,7 @@ impl Record {
             pid,
             start_time: stat.start_time,
             names: Names::of(&state.annotations),
-            limits: limits.write(),
+            limits: Some(limits.write()),
             native_limits,
             slices,
             pod_uids: pods.map(|pod| pod.pod_uid).collect(),
@@ -198,7 +228,7 @@ impl Record {
 
     /// What it was given, read again.
     pub(crate) fn limits(&self) -> Option<LimitsFile> {
-        LimitsFile::parse(self.limits.as_bytes()).ok()
+        LimitsFile::parse(self.limits.as_ref()?.as_bytes()).ok()
     }
 
     /// Where a file of the container is, seen from the host.
@@ -242,8 +272,9 @@ impl Record {
 
     /// Part by part, not as a whole: a part of an earlier or a later release that cannot be read must not hide the others, of
     /// which the slices decide whether another container may start.
-    fn parse(container: &str, pid: u32, start_time: u64, text: &str) -> Option<Self> {
-        let value: Value = serde_json::from_str(text).ok()?;
+    fn parse(container: &str, pid: u32, start_time: u64, text: &[u8]) -> io::Result<Self> {
+        let value: Value =
+            serde_json::from_slice(text).map_err(|_| io::Error::other("it is not JSON"))?;
         let known = value["version"] == VERSION;
         let word = |value: &Value| value.as_str().filter(|_| known).map(str::to_owned);
         let name = |key: &str| word(&value["names"][key]);
@@ -251,14 +282,14 @@ impl Record {
             let (namespace, pod) = (name("namespace")?, name("pod")?);
             Some(Names { namespace, pod, container: name("container")? })
         };
-        let limits = if known { word(&value["limits"])? } else { String::new() };
+        let limits = word(&value["limits"]);
         let (container, names) = (container.to_owned(), names());
         let native_limits = NativeLimitSet::of_record(&value["driver"]);
         let slices = Slices::of_record(&value);
         let pod_uids = value["pod_uids"].as_array().into_iter().flatten();
         let pod_uids = pod_uids.filter_map(Value::as_str).map(str::to_owned).collect();
         let waiting = Waiting::of_record(&value["waiting"]);
-        Some(Self {
+        Ok(Self {
             container,
             pid,
             start_time,

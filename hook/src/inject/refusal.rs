@@ -62,8 +62,8 @@ pub(crate) enum Reason {
         "container {0} has the slice of its claim, and each of the two would have the whole of it"
     )]
     InUse(String),
-    /// The host cannot remember which container has a slice.
-    #[error("the host cannot remember that it has the slice of its claim: {0}")]
+    /// Which container has a slice cannot be read, or written down.
+    #[error("the host cannot tell which container has the slice of its claim: {0}")]
     Records(String),
     /// Everything was done, and it is not as it should be.
     #[error("{0} was changed after it was mounted")]
@@ -131,7 +131,9 @@ impl Reason {
             }
             Self::NativeLimit(_) => "see what `gpucap calibrate` says, or change native_limits",
             Self::InUse(_) => "give each container of the pod a request or a claim of its own",
-            Self::Records(_) => "see that `run_dir` of the node's configuration can be written",
+            Self::Records(_) => {
+                "see that `run_dir` of the node's configuration can be read and written"
+            }
             Self::NotAsMade(_) => "see which other hook or mount of the container uses that path",
         }
     }

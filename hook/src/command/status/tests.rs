@@ -105,7 +105,7 @@ pub(crate) fn container(
         pid: 42,
         start_time: 1,
         names,
-        limits: limits.write(),
+        limits: Some(limits.write()),
         native_limits: None,
         slices: Default::default(),
         pod_uids: Vec::new(),

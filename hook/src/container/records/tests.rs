@@ -12,7 +12,7 @@ fn record(start_time: u64) -> Record {
             pod: "train".into(),
             container: "main".into(),
         }),
-        limits: LimitsFile::default().write(),
+        limits: Some(LimitsFile::default().write()),
         native_limits: None,
         slices: Slices::default(),
         pod_uids: Vec::new(),
@@ -93,4 +93,37 @@ fn only_a_plain_word_is_part_of_a_name() {
     }
     assert_eq!(owner("a-b@1-2.json"), Some(("a-b", 1, 2)));
     assert_eq!(owner("a@b@1-2.json"), None);
+}
+
+#[test]
+fn an_unreadable_part_of_a_record_hides_no_slice() {
+    let path = std::env::temp_dir().join(format!("gpucap-parts-{}", std::process::id()));
+    let records = Records::open(&path).expect("a directory");
+    let of = |pid: u32| {
+        let stat = Process(pid).stat().expect("/proc").expect("a stat");
+        let slices = Slices::of_record(&json!({"slices": ["a"]}));
+        Record { container: format!("c{pid}"), pid, slices, ..record(stat.start_time) }
+    };
+    let (holder, own) = (of(std::os::unix::process::parent_id()), of(Process::own().0));
+    let file = path.join(holder.file());
+    for part in [json!({"version": 1, "limits": 5}), json!({"version": 1}), json!({"version": 9})] {
+        let mut part = part;
+        holder.slices.write(&mut part);
+        fs::write(&file, part.to_string()).expect("written");
+        let claimed = records.occupy(&path, &own).expect("read");
+        assert_eq!(claimed, Claimed::By(holder.container.clone()), "{part}");
+        assert_eq!(all(&path).first().and_then(Record::limits), None, "{part}");
+    }
+    for text in ["", "{", "\u{fffd}"] {
+        fs::write(&file, text).expect("written");
+        let why = records.occupy(&path, &own).expect_err("it may have any slice").to_string();
+        assert!(why.starts_with(&file.display().to_string()), "{why}");
+        assert!(!path.join(own.file()).exists(), "the refused one leaves nothing");
+        assert_eq!(all(&path), [], "nor is it shown");
+    }
+    fs::remove_file(&file).and_then(|()| fs::create_dir(&file)).expect("no file");
+    records.occupy(&path, &own).expect_err("it cannot be read");
+    fs::remove_dir(&file).expect("removed");
+    assert_eq!(records.occupy(&path, &own).expect("read"), Claimed::After(Vec::new()));
+    fs::remove_dir_all(path).expect("removed");
 }
