@@ -30,6 +30,10 @@ pub(crate) fn trials() -> Vec<Trial> {
             beside_plugin,
         ),
         trial("failures: beside NVIDIA's DRA driver nothing is offered or prepared", beside_driver),
+        trial(
+            "failures: until the API server says what else offers the GPUs, nothing is prepared",
+            rival_unknown,
+        ),
         trial("failures: a checkpoint of another version ends the driver", other_version),
     ]
 }
@@ -195,6 +199,32 @@ fn beside_driver() -> Result {
         well(kubelet.prepare_one(&own)?)?;
     }
     Ok(())
+}
+
+fn rival_unknown() -> Result {
+    let mut node = Node::start()?;
+    let card = device(&node, 0)?;
+    let before = claim(&node, "1", &[share(&card, ID, "10Gi", "30")]);
+    well(node.kubelet()?.prepare_one(&before)?)?;
+    let published = node.published(|devices| devices.len() == 2)?;
+    node.end_driver()?;
+    // The server answers about claims and slices, and not about the node.
+    let place = format!("/api/v1/nodes/{NAME}");
+    node.server.remove(&place);
+    node.start_driver()?;
+    let kubelet = node.kubelet()?;
+    let later = claim(&node, "2", &[share(&card, ID, "10Gi", "30")]);
+    refused(&kubelet.prepare_one(&later)?, "is not known yet")?;
+    waited(|| node.log().contains(&format!("node {NAME}: ")).then_some(()))?;
+    refused(&kubelet.prepare_one(&later)?, "is not known yet")?;
+    well(kubelet.prepare_one(&before)?)?;
+    let still = node.published(|_| true)?;
+    expect(still == published, || format!("{published:?}, then {still:?}"))?;
+    node.server.put(
+        &place,
+        json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": NAME, "uid": "node-uid"}}),
+    );
+    well(kubelet.prepare_once_known(&later)?).map(drop)
 }
 
 fn other_version() -> Result {

@@ -74,6 +74,17 @@ impl Kubelet {
         all.claims.remove(&claim.uid).ok_or_else(|| Stop::fail("the claim is not in the answer"))
     }
 
+    /// The same, again and again until the driver has asked the API server about other offers of the node's GPUs.
+    ///
+    /// # Errors
+    /// It is not in an answer, or the driver never knows.
+    pub(crate) fn prepare_once_known(&self, claim: &Claim) -> Result<Prepared> {
+        waited(|| match self.prepare_one(claim) {
+            Ok(prepared) if prepared.error.contains("is not known yet") => None,
+            answer => Some(answer),
+        })?
+    }
+
     /// Undoes it; the reason for which it could not be done, or nothing.
     ///
     /// # Errors

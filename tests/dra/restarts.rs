@@ -85,7 +85,7 @@ fn middle() -> Result {
         fs::remove_file(socket)?;
     }
     node.start_driver()?;
-    well(node.kubelet()?.prepare_one(&own)?)?;
+    well(node.kubelet()?.prepare_once_known(&own)?)?;
     expect(node.cdi_files().len() == 1, || format!("{:?}", node.cdi_files()))
 }
 

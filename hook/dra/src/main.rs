@@ -35,7 +35,7 @@ use crate::driver::{Driver, Findings, Kept};
 use crate::error::{Error, Result};
 use crate::known_cards::KnownCards;
 use crate::options::Options;
-use crate::rounds::Rounds;
+use crate::rounds::{Rival, Rounds};
 use clap::Parser;
 use gpucap_kubelet::message::DeviceHealths;
 use std::path::Path;
@@ -69,7 +69,9 @@ async fn run(options: Options) -> Result {
     let claimed = checkpoint.cards();
     let kept = Mutex::new(Kept::restore(checkpoint, directory.clone()));
     let (known, cards) = KnownCards::open(sockets.directory().join("cards"));
-    let (findings, found) = watch::channel(Findings { cards, refusal: None });
+    // The kubelet's calls are answered before the first round has asked.
+    let rival = Rival::Unknown;
+    let (findings, found) = watch::channel(Findings { cards, refusal: rival.refusal() });
     let (healths, health) = watch::channel(DeviceHealths::default());
     let mut rounds = Rounds {
         program: Program {
@@ -84,7 +86,7 @@ async fn run(options: Options) -> Result {
         claimed: Some(claimed),
         findings,
         healths,
-        rival: None,
+        rival,
         said: Default::default(),
     };
     // Before the first call: a claim of a card that is not known yet would be refused.

@@ -2,7 +2,8 @@
 //!
 //! A node on which something else offers the same cards, or on which no CDI file can be written, offers none: its
 //! slice is withdrawn and no new claim is prepared, while prepared ones stay. An API server that is away changes
-//! nothing that is known. What a round found, the kubelet's calls and the health streams read.
+//! nothing that is known; until it has said whether something else offers the cards, no new claim is prepared. What a
+//! round found, the kubelet's calls and the health streams read.
 
 use crate::api::Server;
 use crate::cards::{Cards, Program};
@@ -30,9 +31,32 @@ pub(crate) struct Rounds {
     pub(crate) claimed: Option<Vec<DeviceName>>,
     pub(crate) findings: watch::Sender<Findings>,
     pub(crate) healths: watch::Sender<DeviceHealths>,
-    /// Why another driver's offer keeps this one from its own, as far as it is known.
-    pub(crate) rival: Option<String>,
+    /// Why another driver's offer keeps this one from its own.
+    pub(crate) rival: Rival,
     pub(crate) said: [Said; 3],
+}
+
+/// Whether something else offers the cards of this node.
+pub(crate) enum Rival {
+    /// The API server has not said it since this program started.
+    Unknown,
+    /// Nothing does.
+    None,
+    /// Something does, for which no claim is prepared.
+    Offers(String),
+}
+
+impl Rival {
+    /// Why no new claim is prepared, if none is.
+    pub(crate) fn refusal(&self) -> Option<String> {
+        match self {
+            Self::Unknown => {
+                Some("whether something else offers this node's GPUs is not known yet".into())
+            }
+            Self::None => None,
+            Self::Offers(why) => Some(why.clone()),
+        }
+    }
 }
 
 impl Rounds {
@@ -80,18 +104,25 @@ impl Rounds {
     async fn publish(&mut self) -> Result {
         let unwritable = self.directory.check().err().map(|why| why.to_string());
         // What was known before stays: a server that is away takes no devices back.
-        if let Ok(rival) = self.server.rival().await {
-            self.rival = rival.map(|rival| {
-                format!("this node's GPUs are offered by {rival} too, and would be given twice")
+        let answer = self.server.rival().await.map(|rival| {
+            self.rival = rival.map_or(Rival::None, |rival| {
+                Rival::Offers(format!(
+                    "this node's GPUs are offered by {rival} too, and would be given twice"
+                ))
             });
-        }
-        let refusal = unwritable.or_else(|| self.rival.clone());
+        });
+        let is_offered = matches!(self.rival, Rival::Offers(_));
+        let withdraws = unwritable.is_some() || is_offered;
+        let refusal = unwritable.or_else(|| self.rival.refusal());
         let [_, said, _] = &mut self.said;
         said.now(refusal.as_deref().unwrap_or("claims are prepared"));
         self.findings.send_modify(|findings| findings.refusal.clone_from(&refusal));
         let devices = devices(&self.findings.borrow().cards);
-        if refusal.is_some() || devices.is_empty() {
+        if withdraws || devices.is_empty() {
             self.server.withdraw().await
+        } else if let (Rival::Unknown, Err(why)) = (&self.rival, answer) {
+            // What was published before stays, and nothing is added to it.
+            Err(why)
         } else {
             self.server.publish(devices).await
         }
