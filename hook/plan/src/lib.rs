@@ -58,4 +58,4 @@ pub use native::NativeLimit;
 pub use reason::{NodeError, Reason};
 pub use run::of_run;
 pub use source::Source;
-pub use variables::{annotations, variables};
+pub use variables::{SHOWN, annotations, variables};

@@ -15,11 +15,19 @@ use std::fmt::Display;
 use crate::convention::annotation;
 use crate::document::node::Node;
 
-/// `GPU_MEM_LIMIT`, `GPU_CORE_PCT` and what is lent beside it, as far as they can say it.
+/// The variables that show a limit: memory, time, and what is lent beside it.
+pub const SHOWN: [&str; 5] = [
+    GPU_MEM_LIMIT.name,
+    GPU_CORE_PCT.name,
+    GPU_CORE_POLICY.name,
+    GPU_CORE_MAX_PCT.name,
+    GPU_CORE_PRIORITY.name,
+];
+
+/// [`SHOWN`], as far as they can say it.
 #[must_use]
 pub fn variables(limits: &LimitsFile) -> Vec<(&'static str, String)> {
-    let rows = [GPU_MEM_LIMIT, GPU_CORE_PCT, GPU_CORE_POLICY, GPU_CORE_MAX_PCT, GPU_CORE_PRIORITY];
-    said(rows.map(|row| row.name), limits)
+    said(SHOWN, limits)
 }
 
 /// The same in annotations, whose values have the same form.

@@ -4,6 +4,7 @@
 //! next runtime may need that. Pure; doing it twice does nothing more.
 
 use crate::inject::hooks::{Hooks, STAGES};
+use gpucap_plan::SHOWN;
 use serde_json::{Map, Value, json};
 
 /// The document is not what it should be.
@@ -26,13 +27,12 @@ pub(super) fn limit(
 /// Gives a process the variables that the container's `config.json` has for us; whether anything changed.
 pub(super) fn like(process: &mut Value, config: &Value) -> bool {
     let entries = config.pointer("/process/env").and_then(Value::as_array);
-    let ours = ["GPU_MEM_LIMIT", "GPU_CORE_PCT"];
     let variables: Vec<(&str, String)> = entries
         .into_iter()
         .flatten()
         .filter_map(|entry| entry.as_str()?.split_once('='))
         .filter_map(|(name, value)| {
-            let name = ours.into_iter().find(|own| *own == name)?;
+            let name = SHOWN.into_iter().find(|own| *own == name)?;
             Some((name, value.to_owned()))
         })
         .collect();

@@ -149,3 +149,12 @@ fn a_joining_process_gets_what_the_container_has() {
     assert!(!like(&mut other, &parsed(r#"{"process":{"env":["A=1"]}}"#)), "nothing to show");
     assert_eq!(other, parsed(r#"{"args":["sh"]}"#));
 }
+
+#[test]
+fn a_joining_process_gets_each_variable_that_shows_a_limit() {
+    let env: Vec<String> = SHOWN.iter().map(|name| format!("{name}=1")).collect();
+    let config = json!({"process": {"env": env}});
+    let mut process = json!({});
+    assert!(like(&mut process, &config));
+    assert_eq!(process["env"], config["process"]["env"]);
+}
