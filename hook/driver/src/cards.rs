@@ -11,7 +11,7 @@
 //! caller compares with what there was before.
 
 use crate::cuda::Cuda;
-use crate::library::{Result, optional};
+use crate::library::{Result, functions, optional};
 use crate::nvml::{Nvml, lost, text};
 use core::ffi::{CStr, c_char, c_int, c_uint};
 use gpucap_abi::nvml::{nvmlDevice_t, nvmlMemory_v2_t};
@@ -22,6 +22,15 @@ struct PciInfo {
     legacy: [u8; 16],
     numbers: [c_uint; 5],
     address: [u8; 32],
+}
+
+functions! {
+    fn nvmlDeviceGetCudaComputeCapability(nvmlDevice_t, *mut c_int, *mut c_int) -> u32;
+    fn nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t, *mut nvmlMemory_v2_t) -> u32;
+    fn nvmlDeviceGetMigMode(nvmlDevice_t, *mut c_uint, *mut c_uint) -> u32;
+    fn nvmlDeviceGetName(nvmlDevice_t, *mut c_char, c_uint) -> u32;
+    fn nvmlDeviceGetPciInfo_v3(nvmlDevice_t, *mut PciInfo) -> u32;
+    fn nvmlSystemGetCudaDriverVersion_v2(*mut c_int) -> u32;
 }
 
 /// Prints them.
@@ -51,8 +60,7 @@ fn line(nvml: &Nvml, card: nvmlDevice_t) -> Result<String> {
 
 /// The version of CUDA that the driver has, as NVML writes it: 1000 times the major one, 10 times the minor.
 fn cuda(nvml: &Nvml) -> Option<c_int> {
-    type Version = unsafe extern "C" fn(*mut c_int) -> u32;
-    let version: Version = optional(nvml.library(), "nvmlSystemGetCudaDriverVersion_v2")?;
+    let version = optional::<nvmlSystemGetCudaDriverVersion_v2>(nvml.library())?;
     let mut number = 0;
     // SAFETY: the place is writable.
     (unsafe { version(&raw mut number) } == 0).then_some(number)
@@ -61,8 +69,7 @@ fn cuda(nvml: &Nvml) -> Option<c_int> {
 /// All memory and what the driver keeps for itself; without the newer form, none is known to be kept. Of a card that uses
 /// the machine's memory, CUDA knows how much that is.
 fn memory(nvml: &Nvml, card: nvmlDevice_t, name: &str) -> Result<nvmlMemory_v2_t> {
-    type Info = unsafe extern "C" fn(nvmlDevice_t, *mut nvmlMemory_v2_t) -> u32;
-    let newer = optional::<Info>(nvml.library(), "nvmlDeviceGetMemoryInfo_v2");
+    let newer = optional::<nvmlDeviceGetMemoryInfo_v2>(nvml.library());
     let version = nvmlMemory_v2_t::VERSION;
     let mut memory = nvmlMemory_v2_t { version, ..nvmlMemory_v2_t::default() };
     if let Some(info) = newer {
@@ -79,8 +86,7 @@ fn memory(nvml: &Nvml, card: nvmlDevice_t, name: &str) -> Result<nvmlMemory_v2_t
 }
 
 fn capability(nvml: &Nvml, card: nvmlDevice_t) -> Option<String> {
-    type Capability = unsafe extern "C" fn(nvmlDevice_t, *mut c_int, *mut c_int) -> u32;
-    let ask: Capability = optional(nvml.library(), "nvmlDeviceGetCudaComputeCapability")?;
+    let ask = optional::<nvmlDeviceGetCudaComputeCapability>(nvml.library())?;
     let (mut major, mut minor) = (0, 0);
     // SAFETY: both places are writable, the handle is NVML's.
     let code = unsafe { ask(card, &raw mut major, &raw mut minor) };
@@ -89,8 +95,7 @@ fn capability(nvml: &Nvml, card: nvmlDevice_t) -> Option<String> {
 
 /// The address on the bus, as Linux writes it: four digits of the domain, lower case.
 fn address(nvml: &Nvml, card: nvmlDevice_t) -> Option<String> {
-    type Pci = unsafe extern "C" fn(nvmlDevice_t, *mut PciInfo) -> u32;
-    let ask: Pci = optional(nvml.library(), "nvmlDeviceGetPciInfo_v3")?;
+    let ask = optional::<nvmlDeviceGetPciInfo_v3>(nvml.library())?;
     let mut info = PciInfo { legacy: [0; 16], numbers: [0; 5], address: [0; 32] };
     // SAFETY: the place is writable, the handle is NVML's.
     let code = unsafe { ask(card, &raw mut info) };
@@ -101,16 +106,14 @@ fn address(nvml: &Nvml, card: nvmlDevice_t) -> Option<String> {
 }
 
 fn has_mig(nvml: &Nvml, card: nvmlDevice_t) -> bool {
-    type Mode = unsafe extern "C" fn(nvmlDevice_t, *mut c_uint, *mut c_uint) -> u32;
-    let Some(ask) = optional::<Mode>(nvml.library(), "nvmlDeviceGetMigMode") else { return false };
+    let Some(ask) = optional::<nvmlDeviceGetMigMode>(nvml.library()) else { return false };
     let (mut current, mut pending) = (0, 0);
     // SAFETY: both places are writable, the handle is NVML's.
     (unsafe { ask(card, &raw mut current, &raw mut pending) }) == 0 && current == 1
 }
 
 fn product(nvml: &Nvml, card: nvmlDevice_t) -> Option<String> {
-    type Name = unsafe extern "C" fn(nvmlDevice_t, *mut c_char, c_uint) -> u32;
-    let ask: Name = optional(nvml.library(), "nvmlDeviceGetName")?;
+    let ask = optional::<nvmlDeviceGetName>(nvml.library())?;
     // SAFETY: writable for the length given; the handle is NVML's.
     text("nvmlDeviceGetName", |place, length| unsafe { ask(card, place, length) }).ok()
 }

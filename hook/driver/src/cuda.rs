@@ -1,11 +1,20 @@
 //! The few functions of the CUDA driver that it takes to make a context on the one device that is shown, and to ask how
 //! large one is.
 
-use crate::library::{Result, function, open};
+use crate::library::{Result, function, functions, open};
 use core::ffi::{c_int, c_uint, c_void};
 use libloading::Library;
 use std::fmt::Write;
 use std::ptr::null_mut;
+
+functions! {
+    fn cuCtxSetCurrent(*mut c_void) -> u32;
+    fn cuDeviceGet(*mut c_int, c_int) -> u32;
+    fn cuDeviceGetUuid_v2(*mut [u8; 16], c_int) -> u32;
+    fn cuDevicePrimaryCtxRetain(*mut *mut c_void, c_int) -> u32;
+    fn cuDeviceTotalMem_v2(*mut usize, c_int) -> u32;
+    fn cuInit(c_uint) -> u32;
+}
 
 /// The driver, and one of its devices.
 pub(crate) struct Cuda {
@@ -16,16 +25,14 @@ pub(crate) struct Cuda {
 impl Cuda {
     /// Loads the driver and makes the context, if the device is the one with this name.
     pub(crate) fn with_context(name: &str) -> Result<Self> {
-        type Retain = unsafe extern "C" fn(*mut *mut c_void, c_int) -> u32;
-        type SetCurrent = unsafe extern "C" fn(*mut c_void) -> u32;
         let cuda = Self::start()?.device(0)?;
         // NAME is `GPU-` or `MIG-` and the UUID.
         let own = cuda.uuid()?;
         if !name.ends_with(&own) {
             return Err(format!("CUDA shows {own} instead of {name}").into());
         }
-        let retain: Retain = function(cuda.library, "cuDevicePrimaryCtxRetain")?;
-        let set_current: SetCurrent = function(cuda.library, "cuCtxSetCurrent")?;
+        let retain = function::<cuDevicePrimaryCtxRetain>(cuda.library)?;
+        let set_current = function::<cuCtxSetCurrent>(cuda.library)?;
         let mut context = null_mut();
         // SAFETY: the place is writable, the device is the driver's.
         check("cuDevicePrimaryCtxRetain", unsafe { retain(&raw mut context, cuda.device) })?;
@@ -48,9 +55,8 @@ impl Cuda {
 
     /// Loads and initialises the driver; of no device yet.
     fn start() -> Result<Self> {
-        type Init = unsafe extern "C" fn(c_uint) -> u32;
         let library = open("libcuda.so.1")?;
-        let init: Init = function(library, "cuInit")?;
+        let init = function::<cuInit>(library)?;
         // SAFETY: the only flag is 0.
         check("cuInit", unsafe { init(0) })?;
         Ok(Self { library, device: 0 })
@@ -58,8 +64,7 @@ impl Cuda {
 
     /// The device of this ordinal.
     fn device(&self, ordinal: c_int) -> Result<Self> {
-        type Get = unsafe extern "C" fn(*mut c_int, c_int) -> u32;
-        let get: Get = function(self.library, "cuDeviceGet")?;
+        let get = function::<cuDeviceGet>(self.library)?;
         let mut device = 0;
         // SAFETY: the place is writable.
         check("cuDeviceGet", unsafe { get(&raw mut device, ordinal) })?;
@@ -68,8 +73,7 @@ impl Cuda {
 
     /// Bytes of the device.
     pub(crate) fn total(&self) -> Result<usize> {
-        type Total = unsafe extern "C" fn(*mut usize, c_int) -> u32;
-        let total: Total = function(self.library, "cuDeviceTotalMem_v2")?;
+        let total = function::<cuDeviceTotalMem_v2>(self.library)?;
         let mut bytes = 0;
         // SAFETY: the place is writable, the device is the driver's.
         check("cuDeviceTotalMem", unsafe { total(&raw mut bytes, self.device) })?;
@@ -78,8 +82,7 @@ impl Cuda {
 
     /// Of a MIG instance, that of the instance.
     fn uuid(&self) -> Result<String> {
-        type Get = unsafe extern "C" fn(*mut [u8; 16], c_int) -> u32;
-        let get: Get = function(self.library, "cuDeviceGetUuid_v2")?;
+        let get = function::<cuDeviceGetUuid_v2>(self.library)?;
         let mut bytes = [0; 16];
         // SAFETY: the place is writable, the device is the driver's.
         check("cuDeviceGetUuid", unsafe { get(&raw mut bytes, self.device) })?;

@@ -18,16 +18,41 @@ pub(crate) fn open(name: &str) -> Result<&'static Library> {
     Ok(Box::leak(Box::new(library)))
 }
 
-/// A function of it, if it is as new as that. `F` is the function's type.
-pub(crate) fn optional<F: Copy + 'static>(library: &'static Library, name: &str) -> Option<F> {
-    // SAFETY: each caller gives the type that the driver documents for this name.
-    let function: Symbol<'static, F> = unsafe { library.get(name) }.ok()?;
+/// A function of the driver.
+///
+/// # Safety
+/// `Type` is the type of a pointer to the function that the driver exports as `NAME`, as NVIDIA documents it.
+pub(crate) unsafe trait Function {
+    /// The type of a pointer to it.
+    type Type: Copy + 'static;
+    /// Its name.
+    const NAME: &'static str;
+}
+
+/// Names functions of the driver, each with the type that NVIDIA documents for it.
+macro_rules! functions {
+    ($(fn $name:ident($($argument:ty),*) -> $result:ty;)*) => {$(
+        #[allow(non_camel_case_types, reason = "named as the function is")]
+        enum $name {}
+        // SAFETY: a row of the table has the documented type of this name.
+        unsafe impl $crate::library::Function for $name {
+            type Type = unsafe extern "C" fn($($argument),*) -> $result;
+            const NAME: &'static str = stringify!($name);
+        }
+    )*};
+}
+pub(crate) use functions;
+
+/// A function of it, if it is as new as that.
+pub(crate) fn optional<F: Function>(library: &'static Library) -> Option<F::Type> {
+    // SAFETY: the function has this type, by the promise of `Function`.
+    let function: Symbol<'static, F::Type> = unsafe { library.get(F::NAME) }.ok()?;
     Some(*function)
 }
 
 /// A function that every driver has.
-pub(crate) fn function<F: Copy + 'static>(library: &'static Library, name: &str) -> Result<F> {
-    optional(library, name).ok_or_else(|| format!("the driver has no {name}").into())
+pub(crate) fn function<F: Function>(library: &'static Library) -> Result<F::Type> {
+    optional::<F>(library).ok_or_else(|| format!("the driver has no {}", F::NAME).into())
 }
 
 #[cfg(test)]

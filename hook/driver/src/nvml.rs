@@ -1,6 +1,6 @@
 //! The few functions of NVML that are used: devices, memory by process, and memory limits by cgroup.
 
-use crate::library::{Result, function, open, optional};
+use crate::library::{Result, function, functions, open, optional};
 use core::ffi::{CStr, c_char, c_uint};
 use gpucap_abi::nvml::{
     NvmlError, NvmlResult, nvmlDevice_t, nvmlGetMemoryLimits_v1_t, nvmlMemory_t,
@@ -9,12 +9,26 @@ use gpucap_abi::nvml::{
 use libloading::Library;
 use std::ptr::null_mut;
 
+functions! {
+    fn nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t, *mut c_uint, *mut nvmlProcessInfo_v1_t) -> u32;
+    fn nvmlDeviceGetCount_v2(*mut c_uint) -> u32;
+    fn nvmlDeviceGetHandleByIndex_v2(c_uint, *mut nvmlDevice_t) -> u32;
+    fn nvmlDeviceGetHandleByUUID(*const c_char, *mut nvmlDevice_t) -> u32;
+    fn nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t, *mut c_uint) -> u32;
+    fn nvmlDeviceGetMemoryInfo(nvmlDevice_t, *mut nvmlMemory_t) -> u32;
+    fn nvmlDeviceGetMemoryLimits_v1(nvmlDevice_t, *mut nvmlGetMemoryLimits_v1_t) -> NvmlResult;
+    fn nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t, c_uint, *mut nvmlDevice_t) -> u32;
+    fn nvmlDeviceGetUUID(nvmlDevice_t, *mut c_char, c_uint) -> u32;
+    fn nvmlDeviceSetMemoryLimits_v1(nvmlDevice_t, *mut nvmlSetMemoryLimits_v1_t) -> NvmlResult;
+    fn nvmlErrorString(u32) -> *const c_char;
+    fn nvmlInit_v2() -> u32;
+    fn nvmlSystemGetDriverVersion(*mut c_char, c_uint) -> u32;
+}
+
 /// NVML, initialised until the process ends.
 pub(crate) struct Nvml {
     library: &'static Library,
 }
-
-type Device<T> = unsafe extern "C" fn(nvmlDevice_t, *mut T) -> u32;
 
 /// A longer list of processes is not read: the question is about one.
 const MOST_PROCESSES: usize = 4096;
@@ -22,9 +36,8 @@ const MOST_PROCESSES: usize = 4096;
 impl Nvml {
     /// Loads and initialises it.
     pub(crate) fn start() -> Result<Self> {
-        type Init = unsafe extern "C" fn() -> u32;
         let library = open("libnvidia-ml.so.1")?;
-        let init: Init = function(library, "nvmlInit_v2")?;
+        let init = function::<nvmlInit_v2>(library)?;
         // SAFETY: no conditions.
         check("nvmlInit", unsafe { init() })?;
         Ok(Self { library })
@@ -32,8 +45,7 @@ impl Nvml {
 
     /// The driver's version.
     pub(crate) fn driver_version(&self) -> Result<String> {
-        type Version = unsafe extern "C" fn(*mut c_char, c_uint) -> u32;
-        let version: Version = function(self.library, "nvmlSystemGetDriverVersion")?;
+        let version = function::<nvmlSystemGetDriverVersion>(self.library)?;
         text("nvmlSystemGetDriverVersion", |place, length| {
             // SAFETY: writable for the length given.
             unsafe { version(place, length) }
@@ -49,8 +61,7 @@ impl Nvml {
 
     /// How many cards there are.
     fn count(&self) -> Result<c_uint> {
-        type Count = unsafe extern "C" fn(*mut c_uint) -> u32;
-        let count: Count = function(self.library, "nvmlDeviceGetCount_v2")?;
+        let count = function::<nvmlDeviceGetCount_v2>(self.library)?;
         let mut cards = 0;
         // SAFETY: the place is writable.
         check("nvmlDeviceGetCount", unsafe { count(&raw mut cards) })?;
@@ -59,8 +70,7 @@ impl Nvml {
 
     /// The card with this number.
     pub(crate) fn card(&self, index: c_uint) -> Result<nvmlDevice_t> {
-        type ByIndex = unsafe extern "C" fn(c_uint, *mut nvmlDevice_t) -> u32;
-        let by_index: ByIndex = function(self.library, "nvmlDeviceGetHandleByIndex_v2")?;
+        let by_index = function::<nvmlDeviceGetHandleByIndex_v2>(self.library)?;
         let mut device = nvmlDevice_t(null_mut());
         // SAFETY: the place is writable.
         check("nvmlDeviceGetHandleByIndex", unsafe { by_index(index, &raw mut device) })?;
@@ -74,10 +84,8 @@ impl Nvml {
 
     /// The MIG instances of a card; none where MIG is off or unknown.
     pub(crate) fn instances(&self, card: nvmlDevice_t) -> Result<Vec<nvmlDevice_t>> {
-        type ByIndex = unsafe extern "C" fn(nvmlDevice_t, c_uint, *mut nvmlDevice_t) -> u32;
-        let most: Device<c_uint> = function(self.library, "nvmlDeviceGetMaxMigDeviceCount")?;
-        let name = "nvmlDeviceGetMigDeviceHandleByIndex";
-        let by_index: ByIndex = function(self.library, name)?;
+        let most = function::<nvmlDeviceGetMaxMigDeviceCount>(self.library)?;
+        let by_index = function::<nvmlDeviceGetMigDeviceHandleByIndex>(self.library)?;
         let mut places = 0;
         // SAFETY: the place is writable, the handle is NVML's.
         if unsafe { most(card, &raw mut places) } != 0 {
@@ -94,8 +102,7 @@ impl Nvml {
 
     /// `GPU-...` or `MIG-...`.
     pub(crate) fn name(&self, device: nvmlDevice_t) -> Result<String> {
-        type Uuid = unsafe extern "C" fn(nvmlDevice_t, *mut c_char, c_uint) -> u32;
-        let uuid: Uuid = function(self.library, "nvmlDeviceGetUUID")?;
+        let uuid = function::<nvmlDeviceGetUUID>(self.library)?;
         text("nvmlDeviceGetUUID", |place, length| {
             // SAFETY: writable for the length given; the handle is NVML's.
             unsafe { uuid(device, place, length) }
@@ -104,8 +111,7 @@ impl Nvml {
 
     /// The device with this name.
     pub(crate) fn by_name(&self, name: &str) -> Result<nvmlDevice_t> {
-        type ByUuid = unsafe extern "C" fn(*const c_char, *mut nvmlDevice_t) -> u32;
-        let by_uuid: ByUuid = function(self.library, "nvmlDeviceGetHandleByUUID")?;
+        let by_uuid = function::<nvmlDeviceGetHandleByUUID>(self.library)?;
         let name = std::ffi::CString::new(name)?;
         let mut device = nvmlDevice_t(null_mut());
         // SAFETY: a C string and a writable place.
@@ -115,7 +121,7 @@ impl Nvml {
 
     /// The memory of a device. `None`: NVML has no figures of it, as of a device that uses the machine's.
     pub(crate) fn memory(&self, device: nvmlDevice_t) -> Result<Option<nvmlMemory_t>> {
-        let info: Device<nvmlMemory_t> = function(self.library, "nvmlDeviceGetMemoryInfo")?;
+        let info = function::<nvmlDeviceGetMemoryInfo>(self.library)?;
         let mut memory = nvmlMemory_t::default();
         // SAFETY: the place is writable, the handle is NVML's.
         let code = unsafe { info(device, &raw mut memory) };
@@ -127,10 +133,8 @@ impl Nvml {
 
     /// Bytes that a process holds, if NVML reports them.
     pub(crate) fn held_by(&self, device: nvmlDevice_t, pid: u32) -> Option<u64> {
-        type List =
-            unsafe extern "C" fn(nvmlDevice_t, *mut c_uint, *mut nvmlProcessInfo_v1_t) -> u32;
         // The first form: its record is the same in every driver.
-        let list: List = optional(self.library, "nvmlDeviceGetComputeRunningProcesses")?;
+        let list = optional::<nvmlDeviceGetComputeRunningProcesses>(self.library)?;
         let mut processes = vec![nvmlProcessInfo_v1_t::default(); MOST_PROCESSES];
         let mut count = c_uint::try_from(MOST_PROCESSES).ok()?;
         // SAFETY: this number of records is writable; the handle is NVML's.
@@ -149,8 +153,7 @@ impl Nvml {
         cgroup: &CStr,
         bytes: u64,
     ) -> NvmlResult {
-        type Set = unsafe extern "C" fn(nvmlDevice_t, *mut nvmlSetMemoryLimits_v1_t) -> NvmlResult;
-        let set = optional::<Set>(self.library, "nvmlDeviceSetMemoryLimits_v1");
+        let set = optional::<nvmlDeviceSetMemoryLimits_v1>(self.library);
         let mut limits =
             nvmlSetMemoryLimits_v1_t { nameSpace: cgroup.as_ptr(), softLimit: 0, hardLimit: bytes };
         // SAFETY: the structure and its text live until the call returns; the handle is NVML's.
@@ -163,8 +166,7 @@ impl Nvml {
         device: nvmlDevice_t,
         cgroup: &CStr,
     ) -> std::result::Result<u64, NvmlError> {
-        type Get = unsafe extern "C" fn(nvmlDevice_t, *mut nvmlGetMemoryLimits_v1_t) -> NvmlResult;
-        let get = optional::<Get>(self.library, "nvmlDeviceGetMemoryLimits_v1");
+        let get = optional::<nvmlDeviceGetMemoryLimits_v1>(self.library);
         let mut limits = nvmlGetMemoryLimits_v1_t {
             nameSpace: cgroup.as_ptr(),
             softLimit: 0,
@@ -178,8 +180,7 @@ impl Nvml {
 
     /// NVML's words for a code.
     pub(crate) fn text(&self, code: u32) -> String {
-        type Text = unsafe extern "C" fn(u32) -> *const c_char;
-        let Some(ask) = optional::<Text>(self.library, "nvmlErrorString") else {
+        let Some(ask) = optional::<nvmlErrorString>(self.library) else {
             return String::new();
         };
         // SAFETY: any code is allowed.

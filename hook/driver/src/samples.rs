@@ -11,7 +11,7 @@
 //! process that was not idle. Processes are numbered as in the first pid namespace. A look without samples says nothing,
 //! since the next sample may not be complete: that a card was idle is said half a second later.
 
-use crate::library::{Result, optional};
+use crate::library::{Function, Result, functions, optional};
 use crate::nvml::{Nvml, lost};
 use core::ffi::c_uint;
 use gpucap_abi::nvml::{NvmlError, nvmlDevice_t};
@@ -64,8 +64,10 @@ const _: () = assert!(size_of::<Sample>() == 32 && size_of::<Info>() == 40);
 const INFOS_VERSION: c_uint = 24 | 1 << 24;
 const _: () = assert!(size_of::<Infos>() == 24);
 
-type OfProcesses = unsafe extern "C" fn(nvmlDevice_t, *mut Infos) -> c_uint;
-type OfEach = unsafe extern "C" fn(nvmlDevice_t, *mut Sample, *mut c_uint, u64) -> c_uint;
+functions! {
+    fn nvmlDeviceGetProcessUtilization(nvmlDevice_t, *mut Sample, *mut c_uint, u64) -> c_uint;
+    fn nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t, *mut Infos) -> c_uint;
+}
 
 /// A card, and up to when its samples are known.
 struct Card {
@@ -80,8 +82,8 @@ struct Card {
 pub(crate) fn follow() -> Result {
     let nvml = Nvml::start()?;
     let looks = Looks {
-        of_processes: optional(nvml.library(), "nvmlDeviceGetProcessesUtilizationInfo"),
-        of_each: optional(nvml.library(), "nvmlDeviceGetProcessUtilization"),
+        of_processes: optional::<nvmlDeviceGetProcessesUtilizationInfo>(nvml.library()),
+        of_each: optional::<nvmlDeviceGetProcessUtilization>(nvml.library()),
     };
     let mut cards = Cards::default();
     loop {
@@ -134,6 +136,9 @@ impl Cards {
         Ok(lines)
     }
 }
+
+type OfProcesses = <nvmlDeviceGetProcessesUtilizationInfo as Function>::Type;
+type OfEach = <nvmlDeviceGetProcessUtilization as Function>::Type;
 
 /// The functions that tell: the newer one, and the one that every driver has.
 struct Looks {
