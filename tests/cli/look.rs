@@ -25,6 +25,10 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("explain: a name of several is refused, one of none too", by_a_bad_name),
         trial("explain: a static program is not limited", static_is_not_limited),
         trial("explain: a program from here is judged by the environment", from_here),
+        trial(
+            "explain, status: a ledger is found in the form in which the library finds it",
+            spaced,
+        ),
         trial("explain: a value that cannot be used is shown as the library shows it", broken),
         trial("explain: a process that is not there is a failure", absent),
     ]
@@ -236,6 +240,21 @@ fn from_here() -> Result {
     let output = gone.env("LD_PRELOAD", "/nowhere/libgpucap.so").output()?;
     ended(&output, 3)?;
     says(&output, "where there is no file")
+}
+
+/// White space around a value is what templates leave.
+fn spaced() -> Result {
+    let run = World::with_shim(Driver::Stub)?.actor()?.env("GPU_MEM_LIMIT", "2Gi");
+    let ledger = run.directory().join("ledger").display().to_string();
+    let spaced = format!(" {ledger} ");
+    let mut actor = run.env("GPUCAP_LEDGER", &spaced).start()?;
+    actor.expect(&[("init", 0), ("context 0", 0)])?;
+    let output = explain(actor.pid())?;
+    ended(&output, 0)?;
+    says(&output, &format!("ledger    {ledger}\n"))?;
+    says(&output, "holds 256 MiB")?;
+    let output = gpucap(&["status", "--json"])?.env("GPUCAP_LEDGER", &spaced).output()?;
+    says(&output, &format!("\"path\": \"{ledger}\""))
 }
 
 fn broken() -> Result {

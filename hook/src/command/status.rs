@@ -137,7 +137,8 @@ fn gather(node: &Node, machine: &Machine) -> Status {
         let container = Container::of(record, page.as_ref().map(Map::get));
         status.ledgers.push(LedgerView::new(path, devices).of_container(container));
     }
-    let (paths, mut beyond) = ledgers::all(env::var_os(GPUCAP_LEDGER.name).as_deref());
+    let (paths, mut beyond) =
+        ledgers::all(ledgers::configured(env::var_os(GPUCAP_LEDGER.name).as_deref()));
     let mut devices: usize = status.ledgers.iter().map(|ledger| ledger.devices.len()).sum();
     for path in paths {
         if devices >= MOST_DEVICES {

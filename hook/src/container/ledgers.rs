@@ -16,13 +16,12 @@ use crate::container::records::Record;
 use crate::error::reason;
 use crate::node::proc::{Process, Snapshot, Whereabouts};
 use crate::sys::{self, LedgerMap};
-use gpucap_core::config::GPUCAP_LEDGER;
+use gpucap_core::config::{GPUCAP_LEDGER, LedgerPath, Value};
 use gpucap_core::ledger::Ledger;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -174,10 +173,9 @@ pub(crate) fn see(file: &File, name: Option<Name>) -> io::Result<Look> {
 /// How many ledgers of /dev/shm are looked at: every user can make as many as there is memory for.
 const MOST: usize = 1024;
 
-/// Every ledger that is to be seen: in /dev/shm, the hook's, and the one that `configured` names. And how many of
-/// /dev/shm there are beyond the most: this user's come first, then one of each other user in turn, by their owners
-/// whatever the names say.
-pub(crate) fn all(configured: Option<&OsStr>) -> (Vec<PathBuf>, usize) {
+/// Every ledger that is to be seen: in /dev/shm, the hook's, and the configured one. And how many of /dev/shm there are
+/// beyond the most: this user's come first, then one of each other user in turn, by their owners whatever the names say.
+pub(crate) fn all(configured: Option<PathBuf>) -> (Vec<PathBuf>, usize) {
     let owned = named().filter_map(|(path, _)| {
         let owner = fs::symlink_metadata(&path).ok()?.uid();
         Some((owner, path))
@@ -188,11 +186,11 @@ pub(crate) fn all(configured: Option<&OsStr>) -> (Vec<PathBuf>, usize) {
     if by_hook.exists() {
         found.insert(0, by_hook.to_owned());
     }
-    let configured = configured.map(Path::new).filter(|path| path.exists());
+    let configured = configured.filter(|path| path.exists());
     if let Some(path) = configured
-        && !found.iter().any(|known| known == path)
+        && !found.contains(&path)
     {
-        found.insert(0, path.to_owned());
+        found.insert(0, path);
     }
     (found, beyond)
 }
@@ -271,13 +269,18 @@ pub(crate) fn maker_has_ended(name: Name, own_uid: u32) -> bool {
     is_known && Process(pid).has_ended(start_time)
 }
 
+/// The ledger that the value of [`GPUCAP_LEDGER`] names, read as the library reads it; `None` if it names none.
+pub(crate) fn configured(value: Option<&OsStr>) -> Option<PathBuf> {
+    let path = LedgerPath::parse(value?.to_str()?.trim()).ok()?;
+    Some(path.as_str().into())
+}
+
 /// The ledgers that living processes of this user have in their environment.
 fn in_environments(uid: u32) -> Vec<PathBuf> {
     let ours = Process::all().filter(|process| process.uid().is_ok_and(|user| user == uid));
     ours.filter_map(|process| {
         let environment = process.environment().ok()?;
-        let path = environment.get(GPUCAP_LEDGER.name)?;
-        Some(PathBuf::from(OsStr::from_bytes(path.as_bytes().trim_ascii())))
+        configured(environment.get(GPUCAP_LEDGER.name))
     })
     .collect()
 }
@@ -324,6 +327,13 @@ mod tests {
             assert_eq!(Name::parse(file), None, "{file}");
         }
         assert_eq!(Name::of(Path::new("/tmp/gpucap-0-1")), None);
+    }
+
+    #[test]
+    fn a_ledger_is_configured_as_the_library_reads_it() {
+        let path = |value: &str| configured(Some(OsStr::new(value)));
+        assert_eq!(path(" /a/b\n"), Some("/a/b".into()));
+        assert_eq!([path(""), path(" "), path("a/b"), configured(None)], [const { None }; 4]);
     }
 
     #[test]

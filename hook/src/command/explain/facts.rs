@@ -116,11 +116,11 @@ impl Facts {
         let lookup: Lookup<'_> = &|name| value(name).map(|value| value.as_bytes().to_vec());
         let read = file.as_ref().map(|read| read.as_deref().map_err(Clone::clone));
         let mut limits = Limits::load(lookup, read).map_err(|broken| broken.to_string());
-        let configured = value(GPUCAP_LEDGER.name).filter(|path| !path.is_empty());
+        let configured = ledgers::configured(value(GPUCAP_LEDGER.name).as_deref());
         let ledger = if has_file && root.open_path(BY_HOOK).is_ok() {
             BY_HOOK.into()
         } else if let Some(path) = configured.filter(|_| !has_file) {
-            PathBuf::from(path)
+            path
         } else {
             let mount_namespace = process.namespace("mnt").unwrap_or(0);
             Name::Shared { uid, mount_namespace }.path()
