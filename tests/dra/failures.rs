@@ -19,6 +19,7 @@ pub(crate) fn trials() -> Vec<Trial> {
             away,
         ),
         trial("failures: amounts that were not counted are refused", not_counted),
+        trial("failures: more memory than the card has is refused", beyond),
         trial("failures: a device of another node is refused", other_node),
         trial("failures: a lost card is refused, and no other one given", lost_card),
         trial(
@@ -99,6 +100,15 @@ fn not_counted() -> Result {
     let own = claim(&node, "2", &[result]);
     refused(&kubelet.prepare_one(&own)?, "not an amount")?;
     expect(node.cdi_files().is_empty(), || format!("{:?}", node.cdi_files()))
+}
+
+fn beyond() -> Result {
+    let node = Node::start()?;
+    let kubelet = node.kubelet()?;
+    let card = device(&node, 0)?;
+    let own = claim(&node, "1", &[share(&card, ID, "85899345921", "30")]);
+    refused(&kubelet.prepare_one(&own)?, "has less memory than that")?;
+    well(kubelet.prepare_one(&claim(&node, "2", &[share(&card, ID, "80Gi", "30")]))?).map(drop)
 }
 
 fn other_node() -> Result {

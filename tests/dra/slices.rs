@@ -48,7 +48,7 @@ fn published() -> Result {
     for device in &devices {
         let uuid = device["attributes"]["uuid"]["string"].as_str().unwrap_or_default();
         expect(device["name"] == uuid.to_lowercase(), || device.to_string())?;
-        let policy = |whole: &str, step: &str| json!({"value": whole, "requestPolicy": {"default": whole, "validRange": {"min": step, "step": step}}});
+        let policy = |whole: &str, least: &str| json!({"value": whole, "requestPolicy": {"default": whole, "validRange": {"min": least, "step": "1"}}});
         let capacity = json!({"memory": policy("80Gi", "1Mi"), "cores": policy("100", "1")});
         expect(device["capacity"] == capacity, || device["capacity"].to_string())?;
         expect(device["allowMultipleAllocations"] == true, || device.to_string())?;

@@ -1,6 +1,6 @@
 //! The cards as devices of a ResourceSlice: what the scheduler counts.
 //!
-//! A card is one device that several claims may have parts of: `memory` in steps of a MiB, without what NVIDIA's
+//! A card is one device that several claims may have parts of: `memory` of at least a MiB, without what NVIDIA's
 //! driver keeps for itself, and `cores` in percent of its time. A request that names none of one takes all of it. Names
 //! of attributes are those of NVIDIA's DRA driver and of Kubernetes where they have them, so that selectors move with
 //! the class. A card that was lost keeps its place and is tainted; one with MIG instances is not published.
@@ -43,18 +43,20 @@ fn lost() -> DeviceTaint {
     DeviceTaint { key: LOST.into(), effect: "NoSchedule".into(), ..DeviceTaint::default() }
 }
 
-/// Whole MiB, so that the capacity is a number of steps.
+/// Whole MiB, which the API server writes in a short form.
 fn memory(card: &Card) -> u64 {
     card.memory & !((1 << 20) - 1)
 }
 
 fn capacity(card: &Card) -> BTreeMap<String, DeviceCapacity> {
-    let of = |whole: String, step: &str| DeviceCapacity {
+    // Steps of one: the scheduler of 1.36 rounds the largest of all numbers up to a longer step, and then counts it as a
+    // negative one, which makes room for any other claim.
+    let of = |whole: String, least: &str| DeviceCapacity {
         request_policy: Some(CapacityRequestPolicy {
             default: Some(Quantity(whole.clone())),
             valid_range: Some(CapacityRequestPolicyRange {
-                min: Quantity(step.into()),
-                step: Some(Quantity(step.into())),
+                min: Quantity(least.into()),
+                step: Some(Quantity("1".into())),
                 max: None,
             }),
             valid_values: None,
@@ -150,7 +152,7 @@ mod tests {
     fn a_card_is_one_device_that_several_claims_may_have_parts_of() {
         let list = vec![(card(), Health::Healthy)];
         let cards = Cards { list, driver: Some("580.65.06".into()), cuda: Some("13010".into()) };
-        let policy = |whole: &str, step: &str| json!({"value": whole, "requestPolicy": {"default": whole, "validRange": {"min": step, "step": step}}});
+        let policy = |whole: &str, least: &str| json!({"value": whole, "requestPolicy": {"default": whole, "validRange": {"min": least, "step": "1"}}});
         let expected = json!([{
             "name": "gpu-10000000-0000-0000-0000-00000000000a",
             "allowMultipleAllocations": true,

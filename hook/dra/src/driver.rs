@@ -114,7 +114,7 @@ impl Driver {
         if let (Some(why), None) = (&findings.refusal, &before) {
             return Err(Error::claim(&own, why));
         }
-        self.check_cards(&own, &claim, &findings.cards)?;
+        self.check_cards(&own, &claim, &findings.cards, before.is_none())?;
         let devices = claim.shares.iter().map(|share| self.device(&asked.uid, share)).collect();
         kept.checkpoint.insert(&asked.uid, claim.clone())?;
         kept.directory.write(&asked.uid, &claim)?;
@@ -132,13 +132,17 @@ impl Driver {
         kept.checkpoint.remove(&asked.uid)
     }
 
-    /// A lost card gives no other one.
-    fn check_cards(&self, own: &str, claim: &Claim, cards: &Cards) -> Result {
+    /// A lost card gives no other one, and none gives a new claim more than it has, whatever the scheduler counted. One
+    /// that was prepared may be of a time at which NVIDIA's driver kept less for itself.
+    fn check_cards(&self, own: &str, claim: &Claim, cards: &Cards, is_new: bool) -> Result {
         for share in &claim.shares {
             let known = claim::card(&share.device).and_then(|name| cards.find(name));
             let why = match known {
                 Some((card, _)) if card.has_mig => "has MIG instances now",
                 Some((_, Health::Unhealthy)) => "was lost",
+                Some((card, _)) if is_new && share.memory > card.memory => {
+                    "has less memory than that"
+                }
                 Some(_) => continue,
                 None => "is not a GPU of this node",
             };
