@@ -73,7 +73,9 @@ const ADDED: &[(&str, &[&str])] = &[
             "ResourceClaimTemplate/gpucap-validate",
             "ServiceAccount/gpucap-dra",
             "ValidatingAdmissionPolicy/gpucap-dra",
+            "ValidatingAdmissionPolicy/gpucap-dra-claims",
             "ValidatingAdmissionPolicyBinding/gpucap-dra",
+            "ValidatingAdmissionPolicyBinding/gpucap-dra-claims",
         ],
     ),
     (

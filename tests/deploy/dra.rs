@@ -109,8 +109,13 @@ fn bound() -> Result {
     let user =
         format!("request.userInfo.username == \"system:serviceaccount:{NAMESPACE}:{account}\"");
     expect(*condition == user, || condition.to_string())?;
-    let binding = object("ValidatingAdmissionPolicyBinding", "gpucap-dra")?;
-    expect(binding["spec"]["policyName"] == policy["metadata"]["name"], || binding.to_string())
+    for name in ["gpucap-dra", "gpucap-dra-claims"] {
+        let binding = object("ValidatingAdmissionPolicyBinding", name)?;
+        expect(binding["spec"]["policyName"] == name, || binding.to_string())?;
+    }
+    let policy = object("ValidatingAdmissionPolicy", "gpucap-dra-claims")?.to_string();
+    let driver = default(&help()?, "name")?;
+    expect(policy.contains(&format!("it.driver == \\\"{driver}\\\"")), || policy)
 }
 
 fn class() -> Result {
