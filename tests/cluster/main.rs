@@ -3,6 +3,7 @@
 //! * [`slices`]: what the scheduler has of the node's cards, and that it follows the driver.
 //! * [`story`]: what a user does, as one transcript; the scheduler gives no part of a card twice.
 //! * [`limits`]: what a pod gets.
+//! * [`counting`]: that no user upsets what the scheduler counts.
 //! * [`classes`]: the policy that demands the runtime class.
 //! * [`sharing`]: claims that several containers of a pod name.
 //! * [`starts`]: how long a pod takes to start, with a claim and with the other ways.
@@ -16,6 +17,7 @@
 mod classes;
 mod cluster;
 mod containerd;
+mod counting;
 mod daemons;
 mod images;
 mod installs;
@@ -57,6 +59,7 @@ fn main() -> ExitCode {
         story::trials,
         slices::trials,
         limits::trials,
+        counting::trials,
         classes::trials,
         sharing::trials,
         starts::trials,
