@@ -16,8 +16,6 @@ use strings::Strings;
 
 /// Where images keep the C library and its like; Debian's have a directory for each processor in the first two.
 const DIRECTORIES: [&str; 4] = ["lib", "usr/lib", "lib64", "usr/lib64"];
-/// What comes with every glibc, if only as part of another file; so does the loader.
-const WITH_GLIBC: [&str; 4] = ["libc.so.6", "libpthread.so.0", "libdl.so.2", "libm.so.6"];
 
 /// A version of glibc.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
@@ -79,9 +77,9 @@ impl Library {
         if has < self.newest {
             return Ok(Fit::TooNew { needs: self.newest, has });
         }
-        for name in &self.needed {
-            let with_glibc = WITH_GLIBC.contains(&name.as_str()) || LOADER.ends_with(name.as_str());
-            if !with_glibc && find(image, name)?.is_none() {
+        // Since glibc 2.34 libpthread.so.0 and its like are parts of libc.so.6, and images leave their files out.
+        for name in self.needed.iter().filter(|name| !LOADER.ends_with(name.as_str())) {
+            if find(image, name)?.is_none() {
                 return Ok(Fit::Lacks(name.clone()));
             }
         }
@@ -127,6 +125,26 @@ mod tests {
         let library = Library::read(&file).expect("a dynamic section");
         assert!(library.needed.contains(&"libc.so.6".to_owned()), "{library:?}");
         assert!(library.newest >= Version { major: 2, minor: 2 }, "{library:?}");
+    }
+
+    #[test]
+    fn each_library_that_it_needs_has_to_be_a_file_of_the_image() {
+        let path = std::env::temp_dir().join(format!("gpucap-abi-{}", std::process::id()));
+        let of_image = |name: &str| path.join(name);
+        std::fs::create_dir_all(of_image("lib64")).expect("a directory");
+        std::fs::copy("/proc/self/exe", of_image("lib64/libc.so.6")).expect("a C library");
+        std::fs::write(of_image(LOADER), "").expect("a loader");
+        let image = Root::new(crate::container::root::open_directory(&path).expect("an image"));
+        let loader = LOADER.rsplit('/').next().expect("a name");
+        let needed = ["libpthread.so.0", "libdl.so.2", "libc.so.6", loader].map(str::to_owned);
+        let library = Library { needed: needed.to_vec(), newest: Version::default() };
+        for lacks in ["libpthread.so.0", "libdl.so.2"] {
+            let fit = library.fit(&image).expect("an image");
+            assert_eq!(fit, Fit::Lacks(lacks.into()));
+            std::fs::write(of_image("lib64").join(lacks), "").expect("a library");
+        }
+        assert_eq!(library.fit(&image).expect("an image"), Fit::Loads);
+        std::fs::remove_dir_all(path).expect("removed");
     }
 
     #[test]

@@ -117,9 +117,10 @@ impl Reason {
             Self::NoGlibc => {
                 "use an image with glibc, or allow such images in the node's configuration"
             }
-            Self::TooNew { .. } | Self::Lacks(_) => {
+            Self::TooNew { .. } => {
                 "install the library that is built for old systems, or use a newer image"
             }
+            Self::Lacks(_) => "add it to the image: it comes with the image's glibc or compiler",
             Self::Process { .. } | Self::Root(_) => {
                 "see that the runtime calls the hook as root of the host"
             }
