@@ -89,7 +89,7 @@ pub(crate) fn limit(target: Target<'_>, order: Order<'_>) -> Result<Outcome, Rea
         Reason::Library(format!("{}: {}", library.display(), crate::error::reason(&why)))
     };
     let file = open_library(library).map_err(unusable)?;
-    let abi = Library::read(&file).map_err(unusable)?;
+    let abi = Library::read_own(&file).map_err(unusable)?;
     let identity = FileIdentity::of(&file).map_err(unusable)?;
     let means = Means::prepare(library, &file).map_err(unusable)?;
     let wanted = order.page.filter(|_| means.carry());
@@ -144,7 +144,7 @@ fn give(page: io::Result<Option<PageMounts>>, root: &Root) -> Result<Option<io::
 /// One of them cannot be read.
 pub(crate) fn fit(library: &Path, image: &Path) -> io::Result<Fit> {
     let image = Root::new(root::open_directory(image)?);
-    Library::read(&open_library(library)?)?.fit(&image)
+    Library::read_own(&open_library(library)?)?.fit(&image)
 }
 
 /// Returns what in the image with this root would keep some users from reading the preload list: the directory, and

@@ -20,6 +20,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         ("a root that cannot be written", unwritable_root),
         ("a library that is not there", no_library),
         ("a library that is no file holds nothing up", no_file),
+        ("a library that is not ours is not taken for it", other_library),
         ("a stage that is not known", unknown_stage),
         ("a hook that is killed at any of its steps", killed),
         ("a kernel without the newer means does as well", old_kernel),
@@ -116,6 +117,21 @@ fn no_file(runtime: Runtime) -> Result {
     node["library"] = json!(fifo);
     fs::write(&config, node.to_string())?;
     refuses(&container, "is no file")
+}
+
+/// It would be preloaded everywhere, and limit nothing.
+fn other_library(runtime: Runtime) -> Result {
+    let container = Container::new(runtime)?;
+    let config = container.path("node.json");
+    let mut node = crate::container::json(&config)?;
+    node["library"] = json!(Build::shipped()?.stub_directory()?.join("libcuda.so.1"));
+    fs::write(&config, node.to_string())?;
+    refuses(&container, "another library than libgpucap.so")?;
+    let gpucap = Build::shipped()?.gpucap()?;
+    let run = container.run(&["true"])?.program(&gpucap).arg("check").arg(container.root());
+    let output = run.arg("--config").arg(config).output()?;
+    let is_said = output.stderr.contains("another library than libgpucap.so");
+    expect(output.code() == Some(1) && is_said, || output.to_string())
 }
 
 fn unknown_stage(runtime: Runtime) -> Result {

@@ -17,6 +17,10 @@ use strings::Strings;
 /// Where images keep the C library and its like; Debian's have a directory for each processor in the first two.
 const DIRECTORIES: [&str; 4] = ["lib", "usr/lib", "lib64", "usr/lib64"];
 
+/// What `libgpucap.so` exports, and no other library all of.
+const EXPORTS: [&[u8]; 6] =
+    [b"dlsym", b"dlvsym", b"dlopen", b"dlmopen", b"sched_get_priority_max", b"__gmon_start__"];
+
 /// A version of glibc.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) struct Version {
@@ -58,13 +62,26 @@ impl std::fmt::Display for Version {
 }
 
 impl Library {
+    /// Reads the dynamic section of the library that limits: another one would be preloaded, and limit nothing.
+    pub(super) fn read_own(file: &File) -> io::Result<Self> {
+        let strings = strings(file)?;
+        // A linker may write one name as the end of another.
+        let has = |name: &&[u8]| strings.words().any(|word| word.ends_with(name));
+        if EXPORTS.iter().all(has) {
+            Ok(Self::of(&strings))
+        } else {
+            Err(io::Error::other("another library than libgpucap.so"))
+        }
+    }
+
     /// Reads the dynamic section of a file.
-    pub(super) fn read(file: &File) -> io::Result<Self> {
-        let strings = Strings::of(file, ELF_MACHINE)?;
-        let strings =
-            strings.ok_or_else(|| io::Error::other(format!("not a shared library for {NAME}")))?;
+    fn read(file: &File) -> io::Result<Self> {
+        strings(file).map(|strings| Self::of(&strings))
+    }
+
+    fn of(strings: &Strings) -> Self {
         let newest = strings.words().filter_map(version).max().unwrap_or_default();
-        Ok(Self { needed: strings.needed().collect(), newest })
+        Self { needed: strings.needed().collect(), newest }
     }
 
     /// What becomes of it in an image.
@@ -85,6 +102,11 @@ impl Library {
         }
         Ok(Fit::Loads)
     }
+}
+
+fn strings(file: &File) -> io::Result<Strings> {
+    let strings = Strings::of(file, ELF_MACHINE)?;
+    strings.ok_or_else(|| io::Error::other(format!("not a shared library for {NAME}")))
 }
 
 fn find(image: &Root, name: &str) -> io::Result<Option<File>> {
@@ -125,6 +147,12 @@ mod tests {
         let library = Library::read(&file).expect("a dynamic section");
         assert!(library.needed.contains(&"libc.so.6".to_owned()), "{library:?}");
         assert!(library.newest >= Version { major: 2, minor: 2 }, "{library:?}");
+        let own = Library::read_own(&file).map_err(|why| why.to_string());
+        assert_eq!(
+            own,
+            Err("another library than libgpucap.so".into()),
+            "no library limits but ours"
+        );
     }
 
     #[test]
@@ -150,6 +178,6 @@ mod tests {
     #[test]
     fn what_is_no_library_is_said_to_be_none() {
         let file = File::open("/proc/self/status").expect("a text");
-        assert!(Library::read(&file).is_err());
+        assert!(Library::read(&file).is_err() && Library::read_own(&file).is_err());
     }
 }
