@@ -6,8 +6,21 @@
 # The files of one release are a directory of their own, and become the current ones by one rename of
 # the link: no container meets the command of one version with the library of another, or half a file. Engines are
 # configured with $PREFIX/current/bin/gpucap (`gpucap configure ENGINE --program ...`), so an upgrade changes nothing that they
-# have read. The version before stays, for hooks that run while the link moves; older ones go.
+# have read. The version before stays, for hooks that run while the link moves, and so does each one whose library a
+# process has loaded: what it starts loads the library by the same path, and would run without a limit. Others go.
 set -eu
+case "$# ${1-}" in
+    '0 ') ;;
+    '1 --help' | '1 -h')
+        echo 'Usage: [DESTDIR=DIRECTORY] [PREFIX=/opt/gpucap] ./install.sh'
+        echo 'Installs this release into PREFIX (below DESTDIR). It takes no arguments.'
+        exit 0
+        ;;
+    *)
+        echo 'install.sh: it takes no arguments, only DESTDIR and PREFIX from the environment; nothing was changed' >&2
+        exit 2
+        ;;
+esac
 umask 022
 here=$(cd "$(dirname "$0")" && pwd)
 version=$(cat "$here/VERSION")

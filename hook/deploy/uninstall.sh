@@ -7,6 +7,18 @@
 # not there starts no container. While one of the files below names it, nothing is taken away. What else lies in the
 # prefix belongs to others, and stays.
 set -eu
+case "$# ${1-}" in
+    '0 ') ;;
+    '1 --help' | '1 -h')
+        echo 'Usage: [DESTDIR=DIRECTORY] [PREFIX=/opt/gpucap] ./uninstall.sh'
+        echo 'Removes what install.sh put into PREFIX (below DESTDIR). It takes no arguments.'
+        exit 0
+        ;;
+    *)
+        echo 'uninstall.sh: it takes no arguments, only DESTDIR and PREFIX from the environment; nothing was changed' >&2
+        exit 2
+        ;;
+esac
 prefix=${DESTDIR:-}${PREFIX:-/opt/gpucap}
 
 for entry in podman:/usr/share/containers/oci/hooks.d/gpucap.json containerd:/etc/gpucap/base-spec.json \

@@ -24,6 +24,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("release: what an engine still names is not taken away", named),
         trial("release: an upgrade is one rename, and keeps the version before", upgrade),
         trial("release: installing again changes no file", again),
+        trial("release: its scripts do nothing if they are given a word", words),
         trial("release: it is not installed on a machine with another processor", elsewhere),
         trial("release: each crate of what ships has the text of its licence", texts),
         trial("release: the notices name each crate of which its files hold a line", notices),
@@ -212,6 +213,33 @@ fn again() -> Result {
     expect(fs::read(&library)? == b"new" && held.metadata()?.len() == size, || {
         "the library was written in place".into()
     })
+}
+
+/// Who asks for help does not want an installation, still less to lose one.
+fn words() -> Result {
+    let scratch = Scratch::new()?;
+    let release = unpacked(&scratch)?;
+    let root = scratch.path().join("root");
+    let run = |script: &str, words: &[&str], well| {
+        let mut command = Command::new(release.join(script));
+        ended(command.args(words).env("DESTDIR", &root), well)
+    };
+    let wrong = [&["extra"][..], &["--help", "x"], &["--dry-run"], &[""]];
+    let said = run("install.sh", &["--help"], true)?;
+    expect(said.contains("Usage: ") && !root.exists(), || said.clone())?;
+    for words in wrong {
+        let said = run("install.sh", words, false)?;
+        expect(said.contains("no arguments") && !root.exists(), || said.clone())?;
+    }
+    installed(&release, &root)?;
+    let before = tree(&root)?;
+    let said = run("uninstall.sh", &["--help"], true)?;
+    expect(said.contains("Usage: ") && tree(&root)? == before, || said.clone())?;
+    for words in wrong {
+        let said = run("uninstall.sh", words, false)?;
+        expect(said.contains("no arguments") && tree(&root)? == before, || said.clone())?;
+    }
+    Ok(())
 }
 
 /// Without one, no release can be made.
