@@ -29,21 +29,25 @@ here=$(cd "$(dirname "$0")" && pwd)
 # Set from before the configuration changes until containerd has read it, so that a pod that was killed between the
 # two is followed by one that knows.
 mark=$HOST$etc/restart-containerd
+config=$etc/config.json
 
 on_node() {
     nsenter -t 1 -m "$@"
 }
 
+# With this configuration of the node: `configure FILE [WORD]...`.
 configure() {
+    file=$1
+    shift
     on_node "$prefix/current/bin/gpucap" configure containerd \
         --file "$containerd" --program "$prefix/current/bin/gpucap" \
-        --specification "$etc/base-spec.json" --config "$etc/config.json" "$@"
+        --specification "$etc/base-spec.json" --config "$file" "$@"
 }
 
 reconfigure() {
-    if [ "$(configure --dry-run "$@")" != 'Nothing to change.' ]; then
+    if [ "$(configure "$config" --dry-run "$@")" != 'Nothing to change.' ]; then
         : >"$mark"
-        configure "$@"
+        configure "$config" "$@"
     fi
     [ ! -e "$mark" ] || {
         # Words, as in a shell.
@@ -61,13 +65,18 @@ case $word in
         DESTDIR=$HOST PREFIX=$prefix "$here/install.sh"
         if [ -e "$settings" ]; then
             # Whole or not at all: a hook may read it now, and half of it refuses every container that asks.
-            cp "$settings" "$HOST$etc/config.json.new"
-            mv "$HOST$etc/config.json.new" "$HOST$etc/config.json"
+            cp "$settings" "$HOST$config.new"
+            # One that cannot be used leaves the one before.
+            configure "$config.new" --dry-run "$@" >/dev/null
+            mv "$HOST$config.new" "$HOST$config"
+        elif [ ! -e "$HOST$config" ]; then
+            # The hook is told where it is, and takes no defaults in place of a file that was named.
+            echo '{}' >"$HOST$config"
         fi
         # A node without its driver yet is limited all the same, by an assumed price.
         # Words, as in a shell.
         # shellcheck disable=SC2086
-        on_node $measure "$prefix/current/bin/gpucap" calibrate --if-needed --config "$etc/config.json" ||
+        on_node $measure "$prefix/current/bin/gpucap" calibrate --if-needed --config "$config" ||
             echo "node.sh: not calibrated; run $prefix/current/bin/gpucap calibrate on the node" >&2
         reconfigure "$@"
         ;;
@@ -76,7 +85,7 @@ case $word in
         [ -e "$HOST$prefix/current/bin/gpucap" ] || DESTDIR=$HOST PREFIX=$prefix "$here/install.sh"
         reconfigure --undo "$@"
         DESTDIR=$HOST PREFIX=$prefix "$here/uninstall.sh"
-        rm -f "$HOST$etc/config.json" "$HOST$etc/config.json.new"
+        rm -f "$HOST$config" "$HOST$config.new"
         # What the DRA driver keeps for its next start. The words are expanded there.
         # shellcheck disable=SC2016
         on_node sh -c 'rm -rf "$1"; rm -f "$2"/gpucap-claim-*.json' sh "$kubelet/plugins/slice.gpucap.io" "$cdi"

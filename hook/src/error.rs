@@ -59,13 +59,13 @@ pub(crate) enum Error {
     NoRuntime(Vec<String>),
     /// CDI allows no device of this name.
     #[error(
-        "cdi: {0}: the name of a device consists of letters, digits and _ - . :, and begins and ends with a letter or \
-         digit"
+        "cdi: {0}: the name of a device consists of at most 200 letters, digits and _ - . :, and begins and ends with a \
+         letter or digit"
     )]
     DeviceName(Excerpt),
-    /// A GPU of a CDI device cannot be named by its UUID.
+    /// A CDI device cannot be described as asked.
     #[error("cdi: {0}")]
-    CdiGpu(String),
+    Cdi(String),
     /// `/proc` does not show this process: it is not mounted, or that of another pid namespace.
     #[error("run: /proc does not show this process, {pid}: {}", reason(why))]
     Unseen { pid: u32, why: io::Error },
@@ -162,7 +162,7 @@ impl Error {
             | Self::Calibrate(_)
             | Self::Configure(_)
             | Self::DeviceName(_)
-            | Self::CdiGpu(_)
+            | Self::Cdi(_)
             | Self::Demo(_)
             | Self::Output(_) => Exit::FAILED,
         }

@@ -4,7 +4,7 @@ use crate::{ended, expect, gpucap, says};
 use gpucap_tests::{Build, Driver, Output, Result, Run, Scratch, Stop, World, trial};
 use libtest_mimic::Trial;
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
 
@@ -20,6 +20,8 @@ pub(crate) fn trials() -> Vec<Trial> {
         ),
         trial("configure: Docker has a runtime of ours beside its own", docker),
         trial("configure: a file that cannot be read as TOML is left alone", no_toml),
+        trial("configure: a relative path is written as an absolute one", relative),
+        trial("configure: what an engine could not call is refused", not_there),
         trial("configure: a node's configuration that cannot be used is left to be mended", slip),
     ]
 }
@@ -105,6 +107,7 @@ fn directory_of_hooks() -> Result {
         let file = path.display().to_string();
         let node = scratch.path().join("node.json");
         let config = node.display().to_string();
+        fs::write(&node, "{}")?;
         let words = ["configure", engine, "--file", &file, "--config", &config];
         let output = gpucap(&words)?.output()?.success()?;
         // Of a variable that a device plugin and the pod both set, CRI-O leaves the pod's.
@@ -161,6 +164,54 @@ fn slip() -> Result {
     expect(text == TODAY, || text)
 }
 
+/// An engine calls the hook in a directory of its own.
+fn relative() -> Result {
+    let scratch = Scratch::new()?;
+    let place = |name: &str| scratch.path().join(name).display().to_string();
+    fs::write(place("node.json"), "{}")?;
+    fs::write(place("gpucap"), "#!/bin/sh\n")?;
+    fs::set_permissions(place("gpucap"), fs::Permissions::from_mode(0o755))?;
+    let there = ["env".as_ref(), "-C".as_ref(), scratch.path().as_os_str()];
+    let told = |words: &[&str]| gpucap(words)?.through(&there).output()?.success();
+    for engine in ["podman", "docker"] {
+        let words = ["configure", engine, "--file", "own.json"];
+        told(&[&words[..], &["--config", "node.json", "--program", "./gpucap"]].concat())?;
+        let text = fs::read_to_string(place("own.json"))?;
+        let names = |it: &str| text.contains(&format!("{}\"", place(it)));
+        expect(names("node.json") && names("gpucap"), || text.clone())?;
+        told(
+            &[&words[..], &["--config", "node.json", "--program", "./gpucap", "--undo"]].concat(),
+        )?;
+        expect(!Path::new(&place("own.json")).exists(), || "the file was left".into())?;
+    }
+    let said = told(&["cdi", "generate", "job", "--mem", "1Gi", "--config", "node.json"])?;
+    says(&said, &format!("{}\"", place("node.json")))
+}
+
+fn not_there() -> Result {
+    let scratch = Scratch::new()?;
+    let place = |name: &str| scratch.path().join(name).display().to_string();
+    let (file, text) = (place("own.json"), place("text"));
+    fs::write(&text, "{\"lending\": \"alowed\"}")?;
+    for engine in ["podman", "docker"] {
+        for (option, path, why) in [
+            ("--config", "/nosuch/node.json", "/nosuch/node.json: there is no such file"),
+            ("--config", text.as_str(), "\"lending\": "),
+            ("--program", "/nosuch/gpucap", "/nosuch/gpucap: no such file"),
+            ("--program", text.as_str(), "not a program"),
+        ] {
+            let output = gpucap(&["configure", engine, "--file", &file, option, path])?.output()?;
+            ended(&output, 1)?;
+            says(&output, why)?;
+            expect(!Path::new(&file).exists(), || "something was written".into())?;
+        }
+    }
+    let output =
+        gpucap(&["cdi", "generate", "j", "--mem", "1Gi", "--config", "/nosuch"])?.output()?;
+    ended(&output, 1)?;
+    says(&output, "/nosuch: there is no such file")
+}
+
 fn docker() -> Result {
     let scratch = Scratch::new()?;
     let path = scratch.path().join("daemon.json");
@@ -168,11 +219,15 @@ fn docker() -> Result {
                  \"path\": \"nvidia-container-runtime\"\n        }\n    }\n}\n";
     fs::write(&path, today)?;
     let file = path.display().to_string();
-    let words = ["configure", "docker", "--file", &file, "--config", "/etc/own.json"];
+    let node = scratch.path().join("own.json");
+    fs::write(&node, "{}")?;
+    let config = node.display().to_string();
+    let words = ["configure", "docker", "--file", &file, "--config", &config];
     gpucap(&words)?.output()?.success()?;
     let text = fs::read_to_string(&path)?;
     let said = |word: &str| text.contains(word);
-    expect(said("\"gpucap\": {") && said("--gpucap-config=/etc/own.json"), || text.clone())?;
+    let named = format!("--gpucap-config={config}");
+    expect(said("\"gpucap\": {") && said(&named), || text.clone())?;
     expect(said("\"default-runtime\": \"nvidia\""), || text.clone())?;
     gpucap(&[&words[..], &["--undo"]].concat())?.output()?.success()?;
     let text = fs::read_to_string(&path)?;

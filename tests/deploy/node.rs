@@ -17,6 +17,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("node: installed, the configuration names a command that is there", installed),
         trial("node: NRI is switched on if asked for, and back when leaving", with_nri),
         trial("node: a second run restarts nothing", twice),
+        trial("node: settings that cannot be used leave those before", settings),
         trial("node: a restart that failed is made up for", restart_fails),
         trial(
             "node: its cards are measured, and if they cannot be it is one all the same",
@@ -144,6 +145,24 @@ fn twice() -> Result {
     fs::write(node.release.join("VERSION"), "99")?;
     node.run("install", true)?;
     node.restarts(1)
+}
+
+fn settings() -> Result {
+    let node = Node::new()?;
+    let config = node.path("etc/gpucap/config.json");
+    let holds = |text: &str| {
+        let held = fs::read_to_string(&config).unwrap_or_default();
+        expect(held == text, || format!("{held:?}, not {text:?}"))
+    };
+    // What the hook is told to read is there.
+    node.run("install", true)?;
+    holds("{}\n")?;
+    fs::write(node.path("settings.json"), "{\"lending\": \"allowed\"}")?;
+    node.run("install", true)?;
+    fs::write(node.path("settings.json"), "{bad")?;
+    let said = node.run("install", false)?;
+    expect(said.contains("config.json.new"), || said)?;
+    holds("{\"lending\": \"allowed\"}")
 }
 
 fn measured() -> Result {

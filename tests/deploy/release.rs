@@ -156,7 +156,7 @@ fn named() -> Result {
         let file = root.join(file);
         let configure = |words: &[&str]| {
             let mut configure = Command::new(&command);
-            configure.args(["configure", engine, "--program", "/opt/gpucap/current/bin/gpucap"]);
+            configure.args(["configure", engine]).arg("--program").arg(&command);
             ended(configure.arg("--file").arg(&file).args(words), true).map(drop)
         };
         fs::create_dir_all(file.parent().unwrap_or(&root))?;
@@ -165,12 +165,18 @@ fn named() -> Result {
             "containerd" => fs::write(&file, hook)?,
             _ => configure(&[])?,
         }
+        // As on the machine whose root that is to be.
+        let here = fs::read_to_string(&file)?;
+        fs::write(&file, here.replace(&root.display().to_string(), ""))?;
         let said = uninstalled(false)?;
         let advice = format!("gpucap configure {engine} --undo");
         expect(said.contains(&advice) && command.exists(), || said.clone())?;
         match engine {
             "containerd" => fs::remove_file(&file)?,
-            _ => configure(&["--undo"])?,
+            _ => {
+                fs::write(&file, here)?;
+                configure(&["--undo"])?;
+            }
         }
     }
     uninstalled(true)?;

@@ -15,7 +15,7 @@ use crate::terminal::output;
 use gpucap_core::config::Excerpt;
 use gpucap_core::limits::file::Key;
 use gpucap_plan::{Card, Node, cdi};
-use std::path::{Path, PathBuf};
+use std::path::{self, Path, PathBuf};
 use std::{fs, io};
 
 const AFTER: &str = "\
@@ -75,7 +75,7 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
     if !cdi::is_name(name) {
         return Err(Error::DeviceName(Excerpt::new(name.as_bytes())));
     }
-    let gpus = names(gpu, &inputs::cards()).map_err(Error::CdiGpu)?;
+    let gpus = names(gpu, &inputs::cards()).map_err(Error::Cdi)?;
     let request = LimitRequest::parse(lending.join(LimitOptions {
         mem: mem.as_deref(),
         cores: cores.as_deref(),
@@ -86,7 +86,10 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
     request.doubts().for_each(output::notice);
     let program = hooks::program();
     let program = program.map_err(|why| Error::File { path: "/proc/self/exe".into(), why })?;
-    let hooks = Hooks { program: &program, config };
+    // The hook runs in a directory of the engine's.
+    let config = path::absolute(config).map_err(|why| Error::File { path: config.clone(), why })?;
+    hooks::check(&program, &config).map_err(Error::Cdi)?;
+    let hooks = Hooks { program: &program, config: &config };
     let text = format!("{:#}\n", cdi::file(name, &request.variables(), hooks));
     match output {
         None => output::print(&text)?,

@@ -15,7 +15,7 @@ mod lines;
 mod options;
 mod toml;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, reason};
 use crate::exit::Exit;
 use crate::inject::hooks::{self, Hooks};
 use crate::node::inputs;
@@ -27,8 +27,13 @@ use std::path::Path;
 
 /// Changes the files, or shows how it would.
 pub(crate) fn execute(options: &Options) -> Result<Exit> {
+    let options = &options.clone().absolute().map_err(|why| Error::Configure(reason(&why)))?;
     let program = options.program.clone().map_or_else(hooks::program, Ok);
-    let program = program.map_err(|why| Error::Configure(crate::error::reason(&why)))?;
+    let program = program.map_err(|why| Error::Configure(reason(&why)))?;
+    // What is taken out may name what is no longer there.
+    if !options.undo {
+        hooks::check(&program, &options.config).map_err(Error::Configure)?;
+    }
     let hooks = Hooks { program: &program, config: &options.config };
     let (changes, advice) = match options.engine {
         Engine::Containerd => containerd::changes(options, hooks)?,

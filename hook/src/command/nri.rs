@@ -24,7 +24,7 @@ use ready::Ready;
 use std::env;
 use std::fmt;
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::{self, Path, PathBuf};
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -187,7 +187,10 @@ impl Planner {
     fn new(config: &Path, program: Option<PathBuf>) -> Result<Self> {
         let program = program.map_or_else(hooks::program, Ok);
         let program = program.map_err(|why| failed(crate::error::reason(&why)))?;
-        Ok(Self { config: config.to_owned(), program })
+        // The hook runs in a directory of the runtime's.
+        let absolute =
+            |path: &Path| path::absolute(path).map_err(|why| failed(crate::error::reason(&why)));
+        Ok(Self { config: absolute(config)?, program: absolute(&program)? })
     }
 
     fn answer(&self, creation: &Creation) -> Answer {

@@ -145,12 +145,18 @@ pub(crate) fn node_or_default(config: &Path) -> error::Result<Node> {
     }))
 }
 
-/// The node's configuration, as its administrator wrote it or by default.
+/// The node's configuration, as its administrator wrote it or by default. A file of another path was named on purpose,
+/// and its policies are not known if it is not there.
 pub(crate) fn node(path: &Path) -> Result<Node, NodeError> {
     let file = path.display().to_string();
     match if_there(path) {
         Ok(Some(bytes)) => Node::parse(&file, &bytes),
-        Ok(None) => Ok(Node::default()),
+        Ok(None) if path == Path::new(Node::PATH) => Ok(Node::default()),
+        Ok(None) => Err(NodeError {
+            why: "there is no such file, and --config names it".into(),
+            next_runtime: Some(Node::default().next_runtime),
+            file,
+        }),
         Err(why) => Err(NodeError::unreadable(&file, why)),
     }
 }

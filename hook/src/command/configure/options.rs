@@ -3,7 +3,8 @@
 //! The defaults are here, since the help shows them.
 
 use gpucap_plan::Node;
-use std::path::PathBuf;
+use std::io;
+use std::path::{PathBuf, absolute};
 
 /// The handler that a pod names as its runtime class.
 pub(super) const HANDLER: &str = "gpucap";
@@ -21,7 +22,7 @@ Examples:
   gpucap configure containerd && systemctl restart containerd";
 
 /// The words behind `gpucap configure`.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 #[command(after_long_help = AFTER)]
 pub(crate) struct Options {
     /// The engine
@@ -53,6 +54,19 @@ pub(crate) struct Options {
     /// The command as the engine is to call it [default: this one, by the link `current` of an installation]
     #[arg(long, value_name = "FILE")]
     pub(super) program: Option<PathBuf>,
+}
+
+impl Options {
+    /// The same with absolute paths: an engine works in a directory of its own.
+    pub(super) fn absolute(self) -> io::Result<Self> {
+        Ok(Self {
+            file: self.file.map(absolute).transpose()?,
+            specification: absolute(self.specification)?,
+            config: absolute(self.config)?,
+            program: self.program.map(absolute).transpose()?,
+            ..self
+        })
+    }
 }
 
 /// A supported engine.
