@@ -81,6 +81,8 @@ fn fill(
 /// Makes the change of name itself last.
 fn settle(path: &Path, survives: Survives) -> io::Result<()> {
     match path.parent().filter(|_| survives == Survives::Machine) {
+        // A name alone is one in the current directory.
+        Some(directory) if directory.as_os_str().is_empty() => File::open(".")?.sync_all(),
         Some(directory) => File::open(directory)?.sync_all(),
         None => Ok(()),
     }
@@ -89,6 +91,11 @@ fn settle(path: &Path, survives: Survives) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_without_a_directory_is_one_of_the_current_directory() {
+        settle(Path::new("name"), Survives::Machine).expect("the current directory");
+    }
 
     #[test]
     fn a_secret_is_readable_by_no_other_user_at_any_moment() {
