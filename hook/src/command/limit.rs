@@ -52,7 +52,7 @@ Examples:
 #[command(group = clap::ArgGroup::new("change").required(true).multiple(true).args(["mem", "cores", "core_policy", "core_max", "core_priority", "reset"]))]
 pub(crate) struct Options {
     /// As `gpucap status` shows it: NAMESPACE/POD/CONTAINER, NAMESPACE/POD, CONTAINER, the beginning of its id, a run
-    /// (run-4242), or a PID
+    /// (run-4242), or a PID of this machine
     name: String,
     /// Memory of each GPU from now on: 4Gi, 4096Mi, bytes; no percentage
     #[arg(long, value_name = "SIZE", value_parser = size)]

@@ -126,10 +126,12 @@ impl Target {
 }
 
 impl LedgerView {
-    /// The processes of this number, by those of this machine. A container writes its ledger itself: of what that names,
-    /// only processes count that the container has.
+    /// The process of this number of this machine, if it is one of these; numbers of a container's own say nothing here,
+    /// since each container has a process 1. A container writes its ledger itself: of what that names, only processes
+    /// count that the container has.
     fn processes_of(&self, pid: u32, holds: &dyn Fn(&Record, Process) -> bool) -> BTreeSet<u32> {
         let mut found = here(self.processes_called(pid));
+        found.retain(|&it| it == pid);
         match &self.container {
             Some(Container { record, .. }) => {
                 found.insert(pid);
@@ -227,7 +229,7 @@ mod tests {
         for word in ["run-4242", &run, "/dev/shm/gpucap-0-run-4026531836-4242-88"] {
             assert_eq!(found(word), Ok(Some((run.clone(), None))), "{word}");
         }
-        assert_eq!(found("4242"), Ok(Some((run, Some(5242)))));
+        assert_eq!(found("4242"), Ok(None), "5242 here: 4242 is its number in a container");
         assert_eq!(found("31"), Ok(Some(("web/train/main".into(), Some(31)))));
     }
 
@@ -246,7 +248,7 @@ mod tests {
             "its ledger has 4242, which is 5242 here, and is not its own"
         );
         assert!(found(4242).is_err_and(|why| why.contains("any of these")), "both have it");
-        assert_eq!(found(5242), Ok(Some(Process(5242))));
+        assert_eq!(found(5242), Ok(None), "it has 5242, which is 4242 in it alone");
     }
 
     #[test]
