@@ -34,10 +34,11 @@ const AFTER: &str = "\
 For a container on the host, as root; for what `gpucap run` started, as its user. The change applies at once, lower or
 higher than what was requested, until --reset or the end of the container or run. A lower memory limit frees nothing:
 later requests are refused. What started without a memory limit, or without a compute limit, cannot be given that one
-later. This command grants lending whatever the node's setting `lending` is; --core-priority normal with --cores gives a
-container of low priority a guarantee again.
+later. As with `gpucap run`, a share is never above the maximum: --core-max below the share lowers the share. This command
+grants lending whatever the node's setting `lending` is; --core-priority normal with --cores gives a container of low
+priority a guarantee again.
 
-Exit status: 0 if the change was applied, 1 if nothing was changed; one line says why. 2 for a wrong option or value.
+Exit status: 0 if the limits are as asked, 1 if nothing was changed; one line says why. 2 for a wrong option or value.
 
 Examples:
   gpucap limit default/train --mem 4Gi --cores 30
@@ -128,7 +129,12 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
     let places: std::result::Result<Vec<_>, String> = places.collect();
     for (entry, place) in places.map_err(refused)? {
         let before = EffectiveLimit::of(entry, Some(place));
-        options.apply(entry, place);
+        if let Some(most) = options.apply(entry, place) {
+            output::notice(format_args!(
+                "limit: gpu={}: the maximum is {most}, so the share is too; --core-max changes it",
+                entry.key
+            ));
+        }
         let said = said(before.now, EffectiveLimit::of(entry, Some(place)));
         // Writing to a String cannot fail.
         let _ = writeln!(text, "{label} gpu={} {said}", entry.key);
@@ -232,7 +238,9 @@ impl Options {
         self.cores.is_some() || lends || self.core_priority.is_some()
     }
 
-    fn apply(&self, entry: &Entry, place: &LiveEntry) {
+    /// Writes what is wanted. Returns the most, if the share was above it and is lowered to it: as with `gpucap run`, the
+    /// lower of both holds.
+    fn apply(&self, entry: &Entry, place: &LiveEntry) -> Option<Share> {
         if self.reset || self.mem.is_some() {
             place.set_memory(self.mem.map(|bytes| bytes.0));
         }
@@ -251,6 +259,16 @@ impl Options {
         if self.core_priority.is_some() {
             place.set_priority(self.core_priority);
         }
+        let most = match place.core_max() {
+            Some(Most::UpTo(most)) => Some(most),
+            Some(Most::Share) => None,
+            None => entry.compute().filter(|started| started.borrows()).map(ComputeLimit::most),
+        };
+        let is_above =
+            |most: &Share| place.core().or(entry.core).is_some_and(|share| share > *most);
+        let most = most.filter(|most| self.changes_time() && is_above(most))?;
+        place.set_core(Some(most));
+        Some(most)
     }
 
     /// The most that is given, of a GPU that lends to the container or not until now.
@@ -319,6 +337,12 @@ mod tests {
             (&["--core-max", "60"], "low (to 60%)"),
             (&["--core-priority", "normal", "--cores", "50"], "50% (to 60%)"),
             (&["--reset", "--core-max", "70"], "30% (to 70%)"),
+            (&["--reset"], "30%"),
+            (&["--core-max", "10"], "10%"),
+            (&["--core-max", "80"], "10% (to 80%)"),
+            (&["--cores", "90"], "80%"),
+            (&["--cores", "80", "--core-max", "40"], "40%"),
+            (&["--core-policy", "fixed", "--cores", "60"], "60%"),
             (&["--reset"], "30%"),
         ] {
             assert_eq!(now(words), holds, "{words:?}");
