@@ -14,6 +14,8 @@ use std::path::Path;
 const FILE: &str = "/etc/docker/daemon.json";
 /// The runtime that `docker run --runtime` names.
 const NAME: &str = "gpucap";
+/// By this word the command is a runtime.
+const WORD: &str = "runtime";
 /// The object of the file that it is in.
 const RUNTIMES: &str = "runtimes";
 /// What an empty file is to be, before anything is in it. One that held just this counts as empty.
@@ -23,14 +25,14 @@ const NEW: &str = "{\n}\n";
 pub(super) fn change(options: &Options, hooks: Hooks<'_>) -> Result<Change> {
     let path = options.file.as_deref().unwrap_or_else(|| Path::new(FILE));
     let text = read(path)?;
-    let mut words = vec!["runtime".to_owned()];
+    let mut words = vec![WORD.to_owned()];
     if hooks.config != Path::new(Node::PATH) {
         words.push(format!("--gpucap-config={}", hooks.config.display()));
     }
     let runtime = json!({"path": hooks.program, "runtimeArgs": words});
     let wrong = |why| Error::Configure(format!("{}: {why}", path.display()));
     let after = match text.as_deref() {
-        Some(text) if options.undo && !text.trim().is_empty() => remove(text, &runtime),
+        Some(text) if options.undo && !text.trim().is_empty() => remove(text),
         text if options.undo => Ok(text.map(str::to_owned)),
         text => add(text.unwrap_or_default(), &runtime).map(Some),
     };
@@ -49,20 +51,32 @@ fn add(text: &str, runtime: &Value) -> json::Result<String> {
         return json::with(text, &daemon, RUNTIMES, &json!({NAME: runtime}));
     };
     match held(text, &runtimes)? {
-        Some(held) if held != *runtime => Err(format!("runtimes.{NAME} is another one: {held}")),
-        Some(_) => Ok(text.to_owned()),
+        Some(held) if held == *runtime => Ok(text.to_owned()),
+        Some(held) if !is_ours(&held) => Err(not_ours(&held)),
+        Some(_) => json::replaced(text, &runtimes, NAME, runtime),
         None => json::with(text, &runtimes, NAME, runtime),
     }
 }
 
+/// Whether a runtime is this command, in whatever place and with whichever configuration of the node.
+fn is_ours(runtime: &Value) -> bool {
+    let words = runtime.get("runtimeArgs").and_then(Value::as_array);
+    words.and_then(|words| words.first()).and_then(Value::as_str) == Some(WORD)
+}
+
+fn not_ours(held: &Value) -> String {
+    format!("runtimes.{NAME} was not made by gpucap: rename or remove it there: {held}")
+}
+
 /// `None`: there would be nothing in the file but what was put there.
-fn remove(text: &str, runtime: &Value) -> json::Result<Option<String>> {
+fn remove(text: &str) -> json::Result<Option<String>> {
     let daemon = json::whole(text);
     let Some(runtimes) = json::members(text, &daemon)?.remove(RUNTIMES) else {
         return Ok(Some(text.to_owned()));
     };
-    if held(text, &runtimes)?.as_ref() != Some(runtime) {
-        return Ok(Some(text.to_owned()));
+    let Some(runtime) = &held(text, &runtimes)? else { return Ok(Some(text.to_owned())) };
+    if !is_ours(runtime) {
+        return Err(not_ours(runtime));
     }
     let alone = json::without(text, &runtimes, NAME)?;
     let bare = json::without(text, &daemon, RUNTIMES)?;
@@ -102,8 +116,8 @@ mod tests {
             assert_eq!(value["runtimes"][NAME], runtime());
             let again = add(&added, &runtime());
             assert_eq!(again.as_ref(), Ok(&added), "a second time changes nothing");
-            assert_eq!(remove(&added, &runtime()), Ok(Some(text.into())));
-            assert_eq!(remove(text, &runtime()), Ok(Some(text.into())));
+            assert_eq!(remove(&added), Ok(Some(text.into())));
+            assert_eq!(remove(text), Ok(Some(text.into())));
         }
     }
 
@@ -111,17 +125,31 @@ mod tests {
     fn what_an_administrator_added_since_stays() {
         let added = add("", &runtime()).expect("a configuration");
         let more = added.replacen('{', "{\n    \"debug\": true,", 1);
-        assert_eq!(
-            remove(&more, &runtime()).ok().flatten().as_deref(),
-            Some("{\n    \"debug\": true\n}\n")
-        );
+        assert_eq!(remove(&more).ok().flatten().as_deref(), Some("{\n    \"debug\": true\n}\n"));
+    }
+
+    #[test]
+    fn the_command_in_another_place_is_the_same_runtime() {
+        for text in ["", "{\"debug\": true}", "{\n\t\"runtimes\": {\n\t\t\"a\": {}\n\t}\n}\n"] {
+            let old = add(text, &json!({"path": "/src/gpucap", "runtimeArgs": ["runtime"]}));
+            let new = add(&old.expect("a configuration"), &runtime()).expect("a configuration");
+            assert_eq!(Ok(&new), add(text, &runtime()).as_ref(), "as if it had been the first");
+            let none = Some(text.to_owned()).filter(|text| !text.is_empty());
+            assert_eq!(remove(&new), Ok(none));
+        }
+        // What only has the name is neither replaced nor removed.
+        let other =
+            "{\"runtimes\": {\"gpucap\": {\"path\": \"/x\", \"runtimeArgs\": [\"other\"]}}}";
+        for result in [add(other, &runtime()).err(), remove(other).err()] {
+            assert!(result.is_some_and(|why| why.contains("was not made by gpucap")));
+        }
     }
 
     #[test]
     fn a_new_file_is_made_and_a_wrong_one_is_left() {
         let made = add("", &runtime()).expect("a configuration");
         assert!(made.starts_with("{\n    \"runtimes\": {\n"), "{made}");
-        assert_eq!(remove(&made, &runtime()), Ok(None));
+        assert_eq!(remove(&made), Ok(None));
         for text in ["[]", "{", "{\"runtimes\": 1}", "{\"runtimes\": {\"gpucap\": {}}}"] {
             assert!(add(text, &runtime()).is_err(), "{text}");
         }

@@ -46,6 +46,21 @@ pub(super) fn with(text: &str, object: &Range<usize>, name: &str, value: &Value)
     Ok(format!("{}{comma}{member}{}", &text[..at], &text[at..]))
 }
 
+/// The text with another value for a member of the object, which has it.
+pub(super) fn replaced(
+    text: &str,
+    object: &Range<usize>,
+    name: &str,
+    value: &Value,
+) -> Result<String> {
+    let place = members(text, object)?.remove(name).ok_or_else(|| format!("{name} is missing"))?;
+    let value = match Lines::of(text, object) {
+        Some(lines) => lines.indented(value),
+        None => value.to_string(),
+    };
+    Ok(format!("{}{value}{}", &text[..place.start], &text[place.end..]))
+}
+
 /// The text without a member of the object, which has it.
 pub(super) fn without(text: &str, object: &Range<usize>, name: &str) -> Result<String> {
     let members = members(text, object)?;
