@@ -5,6 +5,7 @@
 //! dead processes held counts as free, as it will be for the next request.
 
 mod choose;
+mod held;
 pub(crate) mod json;
 mod metrics;
 mod name;

@@ -86,8 +86,8 @@ fn device(device: &Device) -> Value {
         "gpu": device.name(),
         "limit_bytes": device.effective.and_then(|effective| effective.bytes()),
         "cap_bytes": device.process_limits().map(|(lowest, _)| lowest),
-        "used_bytes": device.used,
-        "peak_bytes": device.peak,
+        "used_bytes": device.held(),
+        "peak_bytes": device.most_held(),
         "refusals": device.refusals,
         "time": {
             "core_percent": device.compute().map(guaranteed),
@@ -100,23 +100,25 @@ fn device(device: &Device) -> Value {
             "owed_for_ns": device.owed_for_ns,
         },
         "ended": {"processes": device.ended, "bytes": device.ended_bytes},
-        "processes": device.processes.iter().map(process).collect::<Vec<_>>(),
+        "processes": device.processes.iter().map(|row| process(row, device.is_counted())).collect::<Vec<_>>(),
         "unlisted": device.unlisted.processes,
     })
 }
 
-fn process(row: &Row) -> Value {
+/// Without a memory limit nothing of it is counted.
+fn process(row: &Row, is_counted: bool) -> Value {
+    let counted = |bytes: u64| Some(bytes).filter(|_| is_counted);
     let kinds = Kind::ALL.iter().zip(row.kinds);
     let by_kind: Map<String, Value> =
-        kinds.map(|(kind, bytes)| (word(*kind).to_owned(), bytes.into())).collect();
+        kinds.map(|(kind, bytes)| (word(*kind).to_owned(), counted(bytes).into())).collect();
     json!({
         "pid": row.pid,
         "state": if row.state == State::Alive { "alive" } else { "unknown" },
         "command": row.command,
         "since_s": row.since_s,
         "cap_bytes": row.limit,
-        "used_bytes": row.used,
-        "peak_bytes": row.peak,
+        "used_bytes": counted(row.used),
+        "peak_bytes": counted(row.peak),
         "refusals": row.refusals,
         "by_kind": by_kind,
         "time": {

@@ -41,15 +41,15 @@ const METRICS: &[Metric] = &[
         name: "memory_used",
         unit: Some(Unit::Bytes),
         kind: MetricType::Gauge,
-        help: "GPU memory that living processes hold, contexts included",
-        of: |seen| seen.device.map(|device| number(device.used)),
+        help: "GPU memory that living processes hold, contexts included; absent without a memory limit",
+        of: |seen| seen.device?.held().map(number),
     },
     Metric {
         name: "memory_peak",
         unit: Some(Unit::Bytes),
         kind: MetricType::Gauge,
         help: "Highest value of the memory used so far",
-        of: |seen| seen.device.map(|device| number(device.peak)),
+        of: |seen| seen.device?.most_held().map(number),
     },
     Metric {
         name: "memory_refusals",
@@ -243,7 +243,8 @@ const OF_KINDS: (&str, Unit, &str) = (
 
 /// What living processes hold of a device, by kind.
 fn of_kinds(labels: Labels, device: &Device) -> impl Iterator<Item = (Labels, f64)> + use<> {
-    let kinds = Kind::ALL.into_iter().zip(device.kinds);
+    let counted = device.is_counted().then_some(device.kinds);
+    let kinds = counted.into_iter().flat_map(|kinds| Kind::ALL.into_iter().zip(kinds));
     kinds.map(move |(kind, bytes)| {
         let of_kind = [("memory", word(kind).to_owned())];
         (labels.iter().cloned().chain(of_kind).collect(), number(bytes))

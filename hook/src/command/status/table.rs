@@ -64,7 +64,8 @@ fn rows(ledger: &LedgerView, cards: &[Card]) -> Vec<[Cell; 6]> {
 }
 
 fn used(device: &Device, label: &str, cards: &[Card]) -> [Cell; 6] {
-    let memory = format!("{} / {}", size(device.used), limit(device));
+    let held = device.held().map_or_else(|| NONE.to_owned(), size);
+    let memory = format!("{held} / {}", limit(device));
     let time = match (device.is_timed(), device.compute()) {
         (false, _) => NONE.to_owned(),
         (true, None) => device.time.percent(),

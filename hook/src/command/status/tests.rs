@@ -1,7 +1,7 @@
 //! Text and JSON of one picture, and the manual's page about them.
 
 use super::*;
-use crate::command::status::{json, unlisted::Unlisted, view::Time};
+use crate::command::status::{held::tests::of_time_alone, json, unlisted::Unlisted, view::Time};
 use crate::container::native_limit::NativeLimitSet;
 use crate::container::records::Record;
 use crate::node::proc::Process;
@@ -381,7 +381,7 @@ fn the_manual_has_each_name_and_its_type() {
     let bare = Status { ledgers: vec![ledger(bare, vec![])], ..Status::default() };
     let mut idle = status();
     idle.ledgers[0].devices[0].processes.clear();
-    for status in [status(), raised(), bare, idle] {
+    for status in [status(), raised(), bare, idle, of_time_alone()] {
         names(&parsed(&status), "", &mut found);
     }
     // Objects that are always there go without a line.

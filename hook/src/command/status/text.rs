@@ -2,7 +2,7 @@
 //! paths and reasons.
 
 use super::name::short_id;
-use super::table;
+use super::table::{self, NONE};
 use super::view::{Container, Device, LedgerView, Row, State, Status};
 use crate::container::effective_limit::EffectiveLimit;
 use crate::container::ledgers::{BY_HOOK, Name};
@@ -106,7 +106,7 @@ fn device(device: &Device, width: usize) -> String {
     let (mut text, timed) = (sums(device, width), device.is_timed());
     if !device.processes.is_empty() {
         let mut table = Table::new(2, 3, if timed { TIMED } else { UNTIMED });
-        device.processes.iter().for_each(|row| table.row(process(row, timed)));
+        device.processes.iter().for_each(|row| table.row(process(row, device)));
         text.push('\n');
         text.push_str(&table.render(Some(width)));
     }
@@ -116,7 +116,7 @@ fn device(device: &Device, width: usize) -> String {
 /// What all processes together use of a device.
 pub(crate) fn sums(device: &Device, width: usize) -> String {
     let mut words = usage(device);
-    words.push(format!("peak {}", size(device.peak)));
+    words.extend(device.most_held().map(|peak| format!("peak {}", size(peak))));
     if device.refusals > 0 {
         words.push(style::warn(&format!("{} refused", exact(device.refusals))));
     }
@@ -166,7 +166,9 @@ fn usage(device: &Device) -> Vec<String> {
         Some(limit) => {
             vec![bar(used, limit), format!("{} of {}", size(used), size(limit))]
         }
-        None if used == 0 && device.process_limits().is_none() => vec!["nothing held".into()],
+        None if !device.is_counted() => {
+            vec!["memory is not limited, so what is held is not counted".into()]
+        }
         None => vec![format!("{} held", size(used))],
     };
     if device.beyond_limit() > 0 {
@@ -197,11 +199,16 @@ fn bar(used: u64, limit: u64) -> String {
     format!("[{done}{}]", style::dim(&left))
 }
 
-fn process(row: &Row, timed: bool) -> Vec<String> {
+fn process(row: &Row, device: &Device) -> Vec<String> {
     let mut words = vec![row.pid.to_string(), duration(row.since_s)];
-    words.extend(timed.then(|| row.time.percent()));
-    words.extend([size(row.used), largest(row), command(row)]);
+    words.extend(device.is_timed().then(|| row.time.percent()));
+    words.extend([held(row, device), largest(row), command(row)]);
     words
+}
+
+/// What a process holds of a device, if it is counted.
+pub(crate) fn held(row: &Row, device: &Device) -> String {
+    if device.is_counted() { size(row.used) } else { NONE.to_owned() }
 }
 
 /// The command line of a process, as far as it is known.

@@ -5,7 +5,7 @@
 use crate::command::status::text;
 use crate::command::status::view::{Device, LedgerView, Row};
 use crate::terminal::lines::flow;
-use crate::terminal::quantity::{duration, size};
+use crate::terminal::quantity::duration;
 use crate::terminal::table::{Column, Table};
 
 const PID: Column = Column::right("PID");
@@ -43,7 +43,7 @@ fn processes(device: &Device, width: usize) -> String {
     }
     let timed = device.is_timed();
     let mut table = Table::new(2, 3, if timed { TIMED } else { UNTIMED });
-    device.processes.iter().for_each(|row| table.row(words(row, timed)));
+    device.processes.iter().for_each(|row| table.row(words(row, device)));
     let lines = table.render(Some(width));
     let mut lines = lines.lines();
     let mut text = format!("\n{}\n", lines.next().unwrap_or_default());
@@ -58,9 +58,9 @@ fn processes(device: &Device, width: usize) -> String {
     text
 }
 
-fn words(row: &Row, timed: bool) -> Vec<String> {
+fn words(row: &Row, device: &Device) -> Vec<String> {
     let mut words = vec![row.pid.to_string(), duration(row.since_s)];
-    words.extend(timed.then(|| row.time.percent()));
-    words.extend([size(row.used), text::command(row)]);
+    words.extend(device.is_timed().then(|| row.time.percent()));
+    words.extend([text::held(row, device), text::command(row)]);
     words
 }

@@ -20,6 +20,8 @@ pub(super) struct Row {
     pub(super) gpu: Option<String>,
     pub(super) name: String,
     pub(super) used: u64,
+    /// Whether that is counted, as it is where memory is limited.
+    pub(super) counted: bool,
     /// `None`: not limited, or not known in bytes.
     pub(super) limit: Option<u64>,
     /// The same as `status` writes it.
@@ -67,6 +69,7 @@ impl Base<'_> {
             gpu,
             name: self.name.clone(),
             used: 0,
+            counted: true,
             limit: None,
             limit_text,
             timed: false,
@@ -79,6 +82,7 @@ impl Base<'_> {
     fn used(&self, device: &Device) -> Row {
         Row {
             used: device.used,
+            counted: device.is_counted(),
             limit: device.limit(),
             timed: device.is_timed(),
             share: device.compute(),

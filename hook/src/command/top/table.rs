@@ -126,6 +126,7 @@ fn memory(row: &Row, words: &str) -> Cell {
 fn whole(row: &Row) -> String {
     match row.gpu {
         None => NONE.to_owned(),
+        Some(_) if !row.counted => format!("{NONE} / {}", row.limit_text),
         Some(_) => format!("{} / {}", size(row.used), row.limit_text),
     }
 }
@@ -214,6 +215,7 @@ mod tests {
         }
         let unlimited = Row { limit: None, limit_text: NONE.to_owned(), ..row(1 << 30, 1) };
         assert_eq!((short(&unlimited), places(&unlimited)), ("1 GiB / -".into(), String::new()));
+        assert_eq!(short(&Row { counted: false, used: 0, ..unlimited }), "- / -");
     }
 
     #[test]
