@@ -60,7 +60,11 @@ impl Place {
     /// Tells the node which runtimes come next.
     fn next(&self, runtimes: &[&str]) -> Result {
         let list: Vec<String> = runtimes.iter().map(|name| format!("{name:?}")).collect();
-        let text = format!("{{\"next_runtime\":[{}]}}", list.join(","));
+        let (run, log) = (self.file("run"), self.file("node.log"));
+        let text = format!(
+            r#"{{"next_runtime":[{}],"run_dir":{run:?},"log_file":{log:?}}}"#,
+            list.join(",")
+        );
         Ok(fs::write(self.path("node.json"), text)?)
     }
 
@@ -177,8 +181,14 @@ fn refusal() -> Result {
     ended(&output, 1)?;
     expect(place.said().is_empty(), || place.said())?;
     let log = fs::read_to_string(place.path("log"))?;
-    let line = r#"{"level":"error","msg":"gpucap: runtime: the container is not made: environment GPU_MEM_LIMIT="#;
-    expect(log.starts_with(line) && log.lines().count() == 1, || log)
+    let line = r#"{"level":"error","msg":"gpucap: runtime: container id is not started: environment GPU_MEM_LIMIT="#;
+    expect(log.starts_with(line) && log.lines().count() == 1, || log)?;
+    // And where the hook's refusals are.
+    let log = fs::read_to_string(place.path("node.log"))?;
+    let is_said = log.contains("\"container\":\"id\"") && log.contains("is not started");
+    expect(is_said && log.lines().count() == 1, || log)?;
+    let counted = fs::metadata(place.path("run/refused/request"))?.len();
+    expect(counted == 1, || format!("{counted} refusals"))
 }
 
 fn not_asked() -> Result {

@@ -113,6 +113,6 @@ fn wrapped_refuses() -> Result {
     let container = Container::new(Runtime::RUNC)?.through_gpucap()?.env("GPU_MEM_LIMIT=abc");
     let output = Containerd::start(container)?.run_by_gpucap(&["/actor"])?.output()?;
     expect(output.code() != Some(0) && output.stdout.is_empty(), || output.to_string())?;
-    let why = "runtime: the container is not made: environment GPU_MEM_LIMIT=\"abc\"";
+    let why = "is not started: environment GPU_MEM_LIMIT=\"abc\"";
     expect(output.stderr.replace('\\', "").contains(why), || output.to_string())
 }

@@ -74,6 +74,12 @@ fn refused(runtime: Runtime) -> Result {
     let container = Container::new(runtime)?.through_gpucap()?.env("GPU_MEM_LIMIT=5gg");
     let output = container.output(&["cat", "/proc/self/status"])?;
     expect(output.code() == Some(1) && output.stdout.is_empty(), || output.to_string())?;
-    let says = "runtime: the container is not made: environment GPU_MEM_LIMIT=\"5gg\"";
-    expect(output.stderr.contains(says), || output.to_string())
+    let says = "is not started: environment GPU_MEM_LIMIT=";
+    expect(output.stderr.contains(says), || output.to_string())?;
+    // As a refusal of the hook's: in the node's log with its id, and counted.
+    let log = container.log();
+    let is_said = log.contains(says) && log.contains(container.id());
+    expect(is_said && log.lines().count() == 1, || format!("log: {log}"))?;
+    let counted = fs::metadata(container.path("run/refused/request"))?.len();
+    expect(counted == 1, || format!("{counted} refusals"))
 }

@@ -246,7 +246,7 @@ fn selinux() -> bool {
 }
 
 fn refuse(journal: &mut Journal<'_>, container: &str, reason: Reason) -> Error {
-    let refusal = RefusedContainer { container: container.to_owned(), reason };
+    let refusal = RefusedContainer { by: "hook", container: container.to_owned(), reason };
     journal.refuse(&refusal);
     Error::Refused(refusal.to_string())
 }

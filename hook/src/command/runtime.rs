@@ -3,21 +3,23 @@
 //! Every word goes to the next runtime as it came (but for `--gpucap-config=FILE` at the front). Before a container is
 //! made (`create`, `run`, `restore`), its `config.json` gets the hook that enforces the plan, and the variables that
 //! show it; before `exec` with a file, that file gets the variables. A container that asks for nothing is not touched.
-//! One that asks and cannot be limited is not made: the line goes to stderr and into the log that the engine reads.
+//! One that asks and cannot be limited is not made: the line goes to stderr, into the log that the engine reads, and where
+//! the hook's lines go; it is counted as the hook's refusals are.
 
 mod args;
 mod edit;
 mod file;
 mod next;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, reason};
 use crate::exit::Exit;
 use crate::inject::hooks::{self, Hooks};
+use crate::inject::journal::Journal;
+use crate::inject::refusal::RefusedContainer;
 use crate::node::inputs::{self, Inputs};
 use crate::terminal::output;
 use args::{Command, RuntimeArgs};
-use edit::Missing;
-use gpucap_plan::{Node, NodeError, Plan, Reason, decide, variables};
+use gpucap_plan::{Names, Node, NodeError, Plan, Reason, decide, variables};
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -28,8 +30,7 @@ pub(crate) const NAME: &str = "gpucap-runtime";
 const CONFIG: &str = "--gpucap-config=";
 
 const AFTER: &str = "\
-An engine calls it in place of runc: `gpucap configure docker` and `gpucap configure containerd` register it. The next
-runtime is `next_runtime` of the node's configuration; --gpucap-config=FILE, as the first word, names another one.
+An engine calls it in place of runc: `gpucap configure docker` registers it. The next runtime is `next_runtime` of the node's configuration; --gpucap-config=FILE, as the first word, names another one.
 All other words are the next runtime's: `gpucap runtime --help` is its help, and `gpucap help runtime` this one.
 
 Exit status: that of the next runtime; 1 if the container is not made.
@@ -68,7 +69,9 @@ pub(crate) fn become_next(line: &[OsString]) -> Result<Exit> {
         }
     };
     let done = match &args.command {
-        Some(Command::Make { bundle, config }) => make(&own, bundle, config),
+        Some(Command::Make { id, bundle, config }) => {
+            make(&own, &bundle.join(config)).map_err(|why| why.refused(id))
+        }
         Some(Command::Exec { id, process }) => {
             show(&node, &args, id, process);
             Ok(())
@@ -94,20 +97,30 @@ fn configured(line: &[OsString]) -> (PathBuf, &[OsString]) {
 }
 
 /// Puts hook and variables into the container's `config.json`, if it is to be limited.
-fn make(own: &Path, bundle: &Path, config: &Path) -> std::result::Result<(), NotMade> {
-    let path = bundle.join(config);
-    let mut value = file::read_json(&path).map_err(|why| NotMade::file(&path, why))?;
+fn make(own: &Path, path: &Path) -> std::result::Result<(), NotMade> {
+    let of_path = |why: &dyn fmt::Display| document(format!("{}: {why}", path.display()));
+    let mut value = file::read_json(path).map_err(|why| NotMade::new(of_path(&reason(&why))))?;
     let container = gpucap_plan::Container::of(&value);
-    let gathered = Inputs::of(own, container, None).map_err(NotMade::Plan)?;
+    let names = Names::of(&container.annotations);
+    let gathered = Inputs::of(own, container, None);
+    let gathered = gathered.map_err(|why| NotMade { names: names.clone(), ..NotMade::new(why) })?;
+    let not_made = |reason| NotMade { node: gathered.node(), names: names.clone(), reason };
     let limits = match decide(&gathered.sources()).plan {
         Plan::NotAsked => return Ok(()),
-        Plan::Refuse(reason) => return Err(NotMade::Plan(reason)),
+        Plan::Refuse(reason) => return Err(not_made(reason)),
         Plan::Limits(limits) => limits,
     };
-    let program = hooks::program().map_err(|why| NotMade::file(Path::new("gpucap"), why))?;
+    let program = hooks::program();
+    let program = program.map_err(|why| not_made(document(format!("gpucap: {}", reason(&why)))))?;
     let hooks = Hooks { program: &program, config: own };
-    edit::limit(&mut value, &variables(&limits), hooks).map_err(NotMade::Shape)?;
-    file::replace(&path, &value).map_err(|why| NotMade::file(&path, why))
+    let edited = edit::limit(&mut value, &variables(&limits), hooks);
+    edited.map_err(|why| not_made(of_path(&why)))?;
+    file::replace(path, &value).map_err(|why| not_made(of_path(&reason(&why))))
+}
+
+/// The container's documents cannot be used.
+const fn document(why: String) -> Reason {
+    Reason::Document { what: "config.json", why }
 }
 
 /// Shows a program that joins the container the variables that its `config.json` has. If that fails it is no matter:
@@ -123,20 +136,26 @@ fn show(node: &Node, args: &RuntimeArgs, id: &OsStr, process: &Path) -> Option<(
     Some(())
 }
 
-/// Why the container is not made.
-#[derive(Debug, thiserror::Error)]
-enum NotMade {
-    #[error("runtime: the container is not made: {0}")]
-    Plan(Reason),
-    #[error("runtime: the container is not made: {0}")]
-    Shape(Missing),
-    #[error("runtime: the container is not made: {}: {}", .0.display(), .1)]
-    File(PathBuf, String),
+/// Why the container is not made, and what says where that is logged.
+struct NotMade {
+    node: Node,
+    names: Option<Names>,
+    reason: Reason,
 }
 
 impl NotMade {
-    fn file(path: &Path, why: impl fmt::Display) -> Self {
-        Self::File(path.to_owned(), why.to_string())
+    /// Where the node's configuration was not read.
+    fn new(reason: Reason) -> Self {
+        Self { node: Node::default(), names: None, reason }
+    }
+
+    /// Logs and counts it, as the hook does; the line.
+    fn refused(self, id: &OsStr) -> RefusedContainer {
+        let Self { node, names, reason } = self;
+        let container = id.to_string_lossy().into_owned();
+        let refused = RefusedContainer { by: "runtime", container, reason: reason.into() };
+        Journal::new(&node).of(names).refuse(&refused);
+        refused
     }
 }
 

@@ -13,8 +13,10 @@ use thiserror::Error;
 
 /// The one line, in three parts.
 #[derive(Debug, Error)]
-#[error("hook: container {container} is not started: {reason}; {}", reason.remedy())]
+#[error("{by}: container {container} is not started: {reason}; {}", reason.remedy())]
 pub(crate) struct RefusedContainer {
+    /// Which command refuses it: `hook` or `runtime`.
+    pub(crate) by: &'static str,
     /// The id by which the engine knows the container.
     pub(crate) container: String,
     /// What stood in the way.

@@ -84,8 +84,8 @@ pub(super) struct RuntimeArgs<'a> {
 /// A command before which something is to be done.
 #[derive(Debug, Eq, PartialEq)]
 pub(super) enum Command {
-    /// A container is made: its bundle, and the name of its `config.json` in there.
-    Make { bundle: PathBuf, config: PathBuf },
+    /// A container is made: its id, its bundle, and the name of its `config.json` in there.
+    Make { id: OsString, bundle: PathBuf, config: PathBuf },
     /// A program joins a container: the file that describes it.
     Exec { id: OsString, process: PathBuf },
 }
@@ -97,6 +97,7 @@ impl<'a> RuntimeArgs<'a> {
         let behind = line.get(at + 1..).unwrap_or_default();
         let command = match line.get(at).and_then(|word| word.to_str()) {
             Some("create" | "run" | "restore") => Some(Command::Make {
+                id: operand(behind).and_then(|at| behind.get(at)).cloned().unwrap_or_default(),
                 bundle: value(behind, &["--bundle", "-b"]).unwrap_or_else(|| ".".into()).into(),
                 // crun alone lets it have another name.
                 config: value(behind, &["--config", "-f"])
@@ -201,7 +202,7 @@ mod tests {
     }
 
     fn make(bundle: &str, config: &str) -> Option<Command> {
-        Some(Command::Make { bundle: bundle.into(), config: config.into() })
+        Some(Command::Make { id: "id".into(), bundle: bundle.into(), config: config.into() })
     }
 
     #[test]
