@@ -14,17 +14,19 @@ use crate::node::elf::Loading;
 use crate::node::inputs;
 use crate::node::preload;
 use crate::node::proc::{self, Process};
-use crate::sys::{self, Map};
+use crate::sys::{self, Map, at};
 use crate::terminal::output::notice;
 use clap::ValueHint;
 use gpucap_core::config::{Config, GPUCAP_LEDGER, GPUCAP_OWN_LIMITS, OwnLimits};
+use gpucap_core::ledger::Ledger;
 use gpucap_core::limits::live::{LivePage, PATH};
 use gpucap_core::limits::{LimitsFile, file};
 use std::env;
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
+use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -192,11 +194,23 @@ impl Inherited {
         }
         let name = Name::of_run(sys::uid(), Process::own()).map_err(unseen)?;
         let path = name.path();
-        match ledgers::make(&path) {
+        match ledgers::make(&path).and_then(|is_new| with_room(&path, is_new)) {
             Ok(is_new) => Ok(Some((path, is_new))),
             Err(why) => Err(Error::Ledger { path, why }),
         }
     }
+}
+
+/// Takes the memory that each process of the run writes to: without it none could do GPU work. Returns `is_new`.
+fn with_room(path: &Path, is_new: bool) -> io::Result<bool> {
+    if is_new {
+        let file = OpenOptions::new().write(true).custom_flags(libc::O_NOFOLLOW).open(path)?;
+        if let Err(why) = at::reserve(&file, Ledger::BEFORE_ACCOUNTS) {
+            drop(fs::remove_file(path));
+            return Err(why);
+        }
+    }
+    Ok(is_new)
 }
 
 /// The limits that a hook has put into this container.
@@ -219,7 +233,7 @@ fn preloaded() -> Result<OsString> {
 }
 
 /// `/proc` is not that of this process.
-fn unseen(why: std::io::Error) -> Error {
+fn unseen(why: io::Error) -> Error {
     Error::Unseen { pid: std::process::id(), why }
 }
 
@@ -239,7 +253,7 @@ fn found(program: &OsStr) -> Result<PathBuf> {
             true => "\"\"".into(),
             false => program.display().to_string(),
         },
-        why: std::io::Error::new(std::io::ErrorKind::NotFound, "not found in PATH"),
+        why: io::Error::new(io::ErrorKind::NotFound, "not found in PATH"),
     })
 }
 

@@ -5,6 +5,7 @@
 
 use rustix::fs::{self, AtFlags, FallocateFlags, Mode};
 use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
 use std::ffi::CStr;
 use std::fs::{File, Permissions};
 use std::io;
@@ -38,6 +39,18 @@ pub(crate) fn create(at: &File, name: &CStr, mode: u32) -> io::Result<File> {
 /// Gives a file this length, and all of the memory or disk that it needs for it.
 pub(crate) fn allocate(file: &File, bytes: u64) -> io::Result<()> {
     Ok(fs::fallocate(file, FallocateFlags::empty(), 0, bytes)?)
+}
+
+/// Takes what a file needs for this length, and leaves its length as it is. A file system that cannot do it has promised
+/// nothing. Where files may not be so long (`ulimit -f`), which would be a signal, it is left to who writes.
+pub(crate) fn reserve(file: &File, bytes: u64) -> io::Result<()> {
+    if getrlimit(Resource::Fsize).current.is_some_and(|most| most < bytes) {
+        return Ok(());
+    }
+    match fs::fallocate(file, FallocateFlags::KEEP_SIZE, 0, bytes) {
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
+        taken => Ok(taken?),
+    }
 }
 
 /// Makes a directory that all users may enter; it must not exist.
