@@ -14,6 +14,7 @@ use std::path::PathBuf;
 
 const AFTER: &str = "\
 It can be called at any time: what may still be in use stays. Calling it is rarely needed: each later start does the same.
+Of ledgers of `gpucap run` it removes those of the user who calls it, also as root.
 
 Exit status: 0, also if there was nothing.
 

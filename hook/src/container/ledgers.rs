@@ -261,12 +261,17 @@ fn sweep_beside(directory: &Path, uid: u32) {
     }
 }
 
-/// Whether the process that made a run's file is known to have ended. Of another user's run, or one in another pid
-/// namespace, it is not known.
+/// Whether the process that made a run's file is known to have ended: of this user, and in another pid namespace only once
+/// no process is in that.
 pub(crate) fn maker_has_ended(name: Name, own_uid: u32) -> bool {
     let Name::Run { uid, pid_namespace, pid, start_time } = name else { return false };
-    let is_known = uid == own_uid && Process::own().namespace("pid") == Some(pid_namespace);
-    is_known && Process(pid).has_ended(start_time)
+    if uid != own_uid {
+        return false;
+    }
+    if Process::own().namespace("pid") != Some(pid_namespace) {
+        return proc::has_no_process(pid_namespace);
+    }
+    Process(pid).has_ended(start_time)
 }
 
 /// The ledger that the value of [`GPUCAP_LEDGER`] names, read as the library reads it; `None` if it names none.
@@ -288,8 +293,15 @@ fn in_environments(uid: u32) -> Vec<PathBuf> {
 fn is_deserted(path: &Path) -> bool {
     match read(path) {
         Look::Ledger(map) => {
-            let here = Snapshot::default();
-            map.get().processes().all(|it| here.find(&it.identity) == Whereabouts::Ended)
+            let (here, mut over) = (Snapshot::default(), BTreeMap::new());
+            map.get().processes().all(|it| match here.find(&it.identity) {
+                Whereabouts::Ended => true,
+                Whereabouts::Runs(_) => false,
+                Whereabouts::Unknown => {
+                    let namespace = it.identity.pid_namespace;
+                    *over.entry(namespace).or_insert_with(|| proc::has_no_process(namespace))
+                }
+            })
         }
         Look::Unused => true,
         Look::No(_) => false,
@@ -388,7 +400,8 @@ mod tests {
         assert!(!maker_has_ended(name(pid_namespace, start_time), 5), "it is this process");
         assert!(maker_has_ended(name(pid_namespace, start_time + 1), 5), "another had its pid");
         assert!(!maker_has_ended(name(pid_namespace, start_time + 1), 6), "another user's");
-        assert!(!maker_has_ended(name(1, start_time + 1), 5), "another pid namespace's");
+        let is_known = proc::has_no_process(1);
+        assert_eq!(maker_has_ended(name(1, start_time + 1), 5), is_known, "another namespace's");
         assert!(!maker_has_ended(Name::Shared { uid: 5, mount_namespace: 1 }, 5));
     }
 }

@@ -70,10 +70,15 @@ impl Process {
 
     /// Its number in the pid namespace that it is in.
     pub(crate) fn innermost_number(self) -> Option<u32> {
+        self.numbers()?.pop()
+    }
+
+    /// Its numbers, in our pid namespace first.
+    fn numbers(self) -> Option<Vec<u32>> {
         let status = fs::read(self.path("status")).ok()?;
         let status = String::from_utf8_lossy(&status);
         let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
-        numbers.split_whitespace().next_back()?.parse().ok()
+        numbers.split_whitespace().map(|number| number.parse().ok()).collect()
     }
 
     /// The beginning of its command line, fit for one line; its name if there is none.
@@ -197,6 +202,19 @@ fn members() -> Members {
     Process::all().filter_map(place).collect()
 }
 
+/// Whether a pid namespace is known to have no process: one that has lost its first process gets none again, and all of
+/// them are below the machine's first one. Of other users' processes there only root sees in which one they are.
+pub(crate) fn has_no_process(pid_namespace: u64) -> bool {
+    /// Its inode is the same on all machines.
+    const FIRST: u64 = 0xefff_fffc;
+    let is_in_another = |process: Process| match fs::metadata(process.path("ns/pid")) {
+        Ok(namespace) => namespace.ino() != pid_namespace,
+        // One with one number is in ours.
+        Err(why) => is_gone(&why) || process.numbers().is_some_and(|numbers| numbers.len() == 1),
+    };
+    Process::own().namespace("pid") == Some(FIRST) && Process::all().all(is_in_another)
+}
+
 /// Whether an error means that the process is not there any more.
 pub(crate) fn is_gone(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ESRCH)
@@ -276,6 +294,7 @@ mod tests {
         let earlier = Identity { start_time: stat.start_time + 1, ..owner };
         assert_eq!(here.find(&earlier), Whereabouts::Ended);
         assert_eq!(here.find(&Identity { pid_namespace: 1, ..owner }), Whereabouts::Unknown);
+        assert!(!has_no_process(owner.pid_namespace), "this process is in it");
         assert_eq!(own.innermost_number(), Some(own.0));
         assert_eq!(own.parent(), Some(Process(std::os::unix::process::parent_id())));
         assert_eq!(own.secure(), Some(false));
