@@ -55,10 +55,15 @@ rm -f "$prefix/current.new"
 ln -s "versions/$version" "$prefix/current.new"
 mv -T "$prefix/current.new" "$prefix/current"
 
+# In the mappings a path ends like this, in whichever mount namespace. Processes of other users are seen by root alone.
+is_loaded() {
+    cat /proc/[0-9]*/maps 2>/dev/null | grep -qF "/versions/$1/lib/libgpucap.so"
+}
+
 for old in "$prefix/versions"/*; do
     case versions/${old##*/} in
         "versions/$version" | "$before") ;;
-        *) rm -rf "$old" ;;
+        *) [ "$before" = "versions/$version" ] || is_loaded "${old##*/}" || rm -rf "$old" ;;
     esac
 done
 echo "gpucap $version is in $prefix/current"

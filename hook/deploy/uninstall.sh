@@ -30,6 +30,14 @@ for entry in podman:/usr/share/containers/oci/hooks.d/gpucap.json containerd:/et
     fi
 done
 
+for map in /proc/[0-9]*/maps; do
+    # `gpucap run`; a container has the file itself.
+    if grep -qsF "${PREFIX:-/opt/gpucap}/versions/" "$map"; then
+        process=${map#/proc/}
+        echo "process ${process%/maps} has the library loaded: what it starts from now on is not limited" >&2
+    fi
+done
+
 # The link first: no process begins to use what is about to be removed.
 rm -f "$prefix/current" "$prefix/current.new"
 rm -rf "$prefix/versions"

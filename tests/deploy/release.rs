@@ -23,6 +23,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("release: its DRA driver is of this version, and stays out of a machine", driver),
         trial("release: what an engine still names is not taken away", named),
         trial("release: an upgrade is one rename, and keeps the version before", upgrade),
+        trial("release: a version stays while a process has its library loaded", loaded),
         trial("release: installing again changes no file", again),
         trial("release: its scripts do nothing if they are given a word", words),
         trial("release: it is not installed on a machine with another processor", elsewhere),
@@ -199,6 +200,45 @@ fn upgrade() -> Result {
         .collect::<std::io::Result<_>>()?;
     kept.sort();
     expect(kept == ["2", "3"], || format!("{kept:?}"))
+}
+
+/// What a run starts loads the library by the path that the run began with.
+fn loaded() -> Result {
+    let scratch = Scratch::new()?;
+    let release = unpacked(&scratch)?;
+    let root = scratch.path().join("root");
+    let versions = root.join("opt/gpucap/versions");
+    let install = |version: &str| -> Result<Vec<bool>> {
+        fs::write(release.join("VERSION"), version)?;
+        installed(&release, &root)?;
+        Ok(["1", "2", "3", "4"].map(|version| versions.join(version).exists()).to_vec())
+    };
+    install("1")?;
+    let mut run = Command::new("sleep");
+    run.arg("1000").env("LD_PRELOAD", versions.join("1/lib/libgpucap.so"));
+    let mut run = run.spawn()?;
+    let maps = format!("/proc/{}/maps", run.id());
+    while !fs::read_to_string(&maps)?.contains("libgpucap.so") {
+        std::thread::yield_now();
+    }
+    let kept = install("2").and(install("3"));
+    // A second run of the same script, as a pod that is started again makes one.
+    let again = install("3");
+    let said = ended(Command::new(release.join("uninstall.sh")).env("DESTDIR", &root), true);
+    run.kill()?;
+    run.wait()?;
+    expect(kept.as_ref().is_ok_and(|kept| *kept == [true, true, true, false]), || {
+        format!("{kept:?}")
+    })?;
+    expect(again.as_ref().is_ok_and(|kept| *kept == [true, true, true, false]), || {
+        format!("{again:?}")
+    })?;
+    let named = format!("process {} has the library loaded", run.id());
+    expect(said.as_ref().is_ok_and(|said| said.contains(&named)), || format!("{said:?}"))?;
+    for version in ["2", "3"] {
+        install(version)?;
+    }
+    expect(install("4")? == [false, false, true, true], || "what nobody uses stays".into())
 }
 
 fn again() -> Result {
