@@ -36,7 +36,9 @@ pub(crate) enum Error {
     )]
     Incomparable { variable: &'static str, set: String, asked: String },
     /// `libgpucap.so` was not found in these places.
-    #[error("run: libgpucap.so not found in {}", paths(.0))]
+    #[error(
+        "run: libgpucap.so not found in {}; install a release, or build it: cargo build --release", paths(.0)
+    )]
     NoLibrary(Vec<PathBuf>),
     /// `LD_PRELOAD` cannot name a path with this sign in it.
     #[error(
@@ -82,7 +84,7 @@ pub(crate) enum Error {
     )]
     Stage(String),
     /// The limits of a container or run cannot be changed.
-    #[error("limit: {name}: {why}")]
+    #[error("limit: {name:?}: {why}")]
     Limit { name: String, why: String },
     /// What is to be explained cannot be found, or may be several.
     #[error("explain: {name:?}: {why}")]

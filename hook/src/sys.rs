@@ -27,6 +27,11 @@ pub(crate) fn uid() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
+/// The effective group.
+pub(crate) fn gid() -> u32 {
+    rustix::process::getegid().as_raw()
+}
+
 /// Nanoseconds since boot, on the clock by which a slot of the ledger is dated.
 pub(crate) fn boot_time_ns() -> u64 {
     clock(ClockId::Boottime)

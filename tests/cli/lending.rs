@@ -132,7 +132,7 @@ fn limit() -> Result {
     {
         let output = gpucap(&[&["limit", "nosuch"], words].concat())?.output()?;
         ended(&output, 1)?;
-        says(&output, "limit: nosuch: no container or run goes by it here")?;
+        says(&output, "limit: \"nosuch\": no container or run goes by it here")?;
     }
     Ok(())
 }

@@ -214,7 +214,7 @@ fn terminal_width() -> Result {
 fn limit_by_index() -> Result {
     let output = output(&["limit", "nosuch", "--mem", "1Gi", "--gpu", "0"])?;
     ended(&output, 1)?;
-    says(&output, "limit: nosuch: no container or run goes by it here")
+    says(&output, "limit: \"nosuch\": no container or run goes by it here")
 }
 
 /// An index is looked up on this machine; a UUID is taken as it is.

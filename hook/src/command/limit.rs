@@ -183,6 +183,9 @@ fn size(text: &str) -> std::result::Result<Bytes, String> {
     if text.ends_with('%') {
         return Err("a percentage cannot be given here; give a size, as in 4Gi".into());
     }
+    if text.contains('=') {
+        return Err("one size for one GPU is --gpu 0 --mem 4Gi".into());
+    }
     text.parse().map_err(|why: UnitError| why.to_string())
 }
 

@@ -259,8 +259,13 @@ fn found(program: &OsStr) -> Result<PathBuf> {
 
 /// Why the limit does not reach a program, if it does not. What that program starts may be within reach again.
 fn out_of_reach(file: &Path) -> Option<&'static str> {
-    const SET_ID: u32 = 0o6000;
-    if fs::metadata(file).is_ok_and(|metadata| metadata.permissions().mode() & SET_ID != 0) {
+    const SET_USER: u32 = 0o4000;
+    const SET_GROUP: u32 = 0o2000;
+    let changes = |it: fs::Metadata| {
+        it.mode() & SET_USER != 0 && it.uid() != sys::uid()
+            || it.mode() & SET_GROUP != 0 && it.gid() != sys::gid()
+    };
+    if fs::metadata(file).is_ok_and(changes) {
         return Some(
             "changes its user or group: the loader ignores LD_PRELOAD, so it is not limited",
         );

@@ -34,7 +34,7 @@ pub(crate) fn make(ledger: &Path, limits: Option<&LimitsFile>) -> Result<(), Str
     let Some(place) = Place::of(ledger) else {
         return Err("the number of its user is that of any user without one".into());
     };
-    place.make(limits).map_err(|why| place.failed(&reason(&why)))
+    place.make(limits).map_err(|why| place.failed(&format!("cannot be made: {}", reason(&why))))
 }
 
 /// What the file says now, as a copy. `None`: the run has none.

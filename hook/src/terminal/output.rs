@@ -19,8 +19,9 @@ pub(crate) fn printed(result: io::Result<()>) -> Result {
     }
 }
 
-/// Writes a remark or a complaint: one line.
+/// Writes a remark or a complaint: one line. Names in it may be anyone's, and are free to have control characters.
 pub(crate) fn notice(line: impl Display) {
+    let line = line.to_string().replace(char::is_control, "?");
     // A failure is ignored: there is no other output.
     drop(writeln!(io::stderr(), "gpucap: {line}"));
 }
