@@ -4,17 +4,22 @@ use crate::{demo_program, ended, expect, gpucap, says};
 use gpucap_core::limits::LimitsFile;
 use gpucap_core::limits::file::{Entry, Key};
 use gpucap_core::units::{Amount, Bytes};
-use gpucap_tests::{Build, Output, Result, trial};
+use gpucap_tests::{Build, Output, Result, Scratch, Stop, trial};
 use libtest_mimic::Trial;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::Command;
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
         trial("run: the program sees the limit as its card", the_program_sees_the_limit),
         trial("run: nothing is run on a value that cannot be used", nothing_on_a_bad_value),
         trial("run: a failure before the program has a code of its own", codes),
+        trial("run: without room for the ledger nothing is run", no_room),
         trial("run: the program needs no -- before it", no_dashes),
         trial("an error names the word that is wrong", blame),
+        trial("a name in an error cannot send control sequences", harmless),
         trial("run: the program's end is the end of the run", the_program_ends_it),
         trial("run: inside a run the limit is only lowered and the ledger stays", inside_a_run),
         trial("run: what cannot be compared with the outer limit is refused", incomparable),
@@ -23,6 +28,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("run: a limit into which nothing fits holds, and is doubted", doubted),
         trial("run: a program out of reach is said to be so", out_of_reach),
         trial("run: the ledger of a run that is over is swept", swept),
+        trial("gc: the ledger of a run whose pid namespace is over is removed", swept_elsewhere),
         trial("hook: a stage that is not known is refused", stage),
     ]
 }
@@ -31,6 +37,39 @@ fn the_program_sees_the_limit() -> Result {
     let output = gpucap(&["run", "--mem", "1Gi", "--", &demo_program()?])?.output()?.success()?;
     says(&output, "1024 MiB in all, 768 MiB free")?;
     says(&output, "256MiB /   1024MiB |")
+}
+
+fn harmless() -> Result {
+    for words in [
+        &["run", "--mem", "1Gi", "--", "./no\x1b[31m\nsuch"][..],
+        &["limit", "no\x1b[31m\nsuch", "--mem", "1Gi"],
+        &["configure", "podman", "--undo", "--file", "/proc/1/no\x1b[31m\nsuch/x/"],
+        &["explain", "/no\x1b[31m\nsuch"],
+    ] {
+        let output = gpucap(words)?.output()?;
+        let is_plain = !output.stderr.contains('\x1b') && output.stderr.lines().count() <= 1;
+        expect(is_plain, || output.to_string())?;
+    }
+    Ok(())
+}
+
+fn no_room() -> Result {
+    let there = Command::new("unshare").args(["--mount", "true"]).output()?;
+    if !there.status.success() {
+        return Err(Stop::skip("mount namespaces are needed (root)"));
+    }
+    for (size, code) in [("16k", 125), ("1m", 0)] {
+        let shell = format!("mount -t tmpfs -o size={size} own /dev/shm && exec \"$@\"");
+        let through = ["unshare", "--mount", "sh", "-c", &shell, "sh"].map(str::as_ref);
+        let run = gpucap(&["run", "--mem", "1Gi", "--", "touch", "ran"])?.through(&through);
+        let output = run.output()?;
+        ended(&output, code)?;
+        expect(run.directory().join("ran").exists() == (code == 0), || output.to_string())?;
+        if code != 0 {
+            says(&output, "cannot be made: no space left on device")?;
+        }
+    }
+    Ok(())
 }
 
 fn nothing_on_a_bad_value() -> Result {
@@ -167,7 +206,14 @@ fn doubted() -> Result {
 fn out_of_reach() -> Result {
     let program = crate::look::static_program()?.display().to_string();
     let output = gpucap(&["run", "--mem", "1Gi", "--", &program])?.output()?.success()?;
-    says(&output, "is statically linked")
+    says(&output, "is statically linked")?;
+    // To a user who is its owner it gives no more rights.
+    let scratch = Scratch::new()?;
+    let own = scratch.path().join("own");
+    fs::copy("/bin/true", &own)?;
+    fs::set_permissions(&own, fs::Permissions::from_mode(0o4755))?;
+    let output = gpucap(&["run", "--mem", "1Gi", "--", &own.display().to_string()])?.output()?;
+    expect(output.code() == Some(0) && output.stderr.is_empty(), || output.to_string())
 }
 
 fn swept() -> Result {
@@ -185,6 +231,22 @@ fn swept() -> Result {
     let second = ledger(&gpucap(&tell)?.output()?.success()?)?;
     expect(first != second, || "two runs shared a ledger".into())?;
     expect(!Path::new(&first).exists(), || format!("{first} was left"))
+}
+
+/// Its maker's number says nothing outside: as root it is known that no process is in there.
+fn swept_elsewhere() -> Result {
+    let through = ["unshare", "--pid", "--fork", "--mount-proc"];
+    let there = Command::new(through[0]).args(&through[1..]).arg("true").output()?;
+    let first = fs::read_link("/proc/self/ns/pid")?;
+    if !there.status.success() || first != Path::new("pid:[4026531836]") {
+        return Err(Stop::skip("the machine's own pid namespace and root are needed"));
+    }
+    let tell = ["run", "--mem", "1Gi", "--", "sh", "-c", "echo ledger=$GPUCAP_LEDGER"];
+    let through = through.map(str::as_ref);
+    let output = gpucap(&tell)?.through(&through).output()?.success()?;
+    let ledger = output.value("ledger").unwrap_or_default().to_owned();
+    gpucap(&["gc"])?.output()?.success()?;
+    expect(!Path::new(&ledger).exists(), || format!("{ledger} was left"))
 }
 
 fn stage() -> Result {
