@@ -26,7 +26,7 @@ use crate::reason::{NodeError, Reason};
 
 /// The note on a container whose programs may mount in a user namespace.
 const MAY_UNSHARE: &str = "its programs may make user namespaces and hide the library in one: a seccomp profile such as \
-                           RuntimeDefault forbids it";
+                           RuntimeDefault forbids it; that of podman does not";
 
 /// All inputs about a container. Absent inputs have no effect.
 #[derive(Clone, Copy, Debug)]

@@ -52,7 +52,7 @@ pub enum Reason {
     /// The node admits no container whose programs may make user namespaces beside a limit.
     #[error(
         "its programs may make user namespaces: this node allows no such container a limited GPU; a seccomp profile \
-         such as RuntimeDefault forbids them"
+         such as RuntimeDefault forbids them; that of podman does not"
     )]
     UserNamespaces,
     /// The runtime would mount something over what the hook shows the container.

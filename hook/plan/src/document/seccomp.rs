@@ -1,7 +1,8 @@
 //! Whether a container's seccomp profile keeps its programs from making user namespaces.
 //!
 //! In a user namespace of its own any program may mount: over the preload list, for the programs that it starts there.
-//! The profiles that engines have by default forbid it; Kubernetes runs pods without one unless they ask for it.
+//! The profiles that Docker and containerd have by default forbid it, that of podman does not; Kubernetes runs pods without
+//! one unless they ask for it.
 
 use serde_json::Value;
 
