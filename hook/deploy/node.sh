@@ -70,7 +70,7 @@ case $word in
             configure "$config.new" --dry-run "$@" >/dev/null
             mv "$HOST$config.new" "$HOST$config"
         elif [ ! -e "$HOST$config" ]; then
-            # The hook is told where it is, and takes no defaults in place of a file that was named.
+            # The hook reads this one, and takes no defaults in place of a file that was named.
             echo '{}' >"$HOST$config"
         fi
         # A node without its driver yet is limited all the same, by an assumed price.

@@ -238,7 +238,7 @@ fn loaded() -> Result {
     for version in ["2", "3"] {
         install(version)?;
     }
-    expect(install("4")? == [false, false, true, true], || "what nobody uses stays".into())
+    expect(install("4")? == [false, false, true, true], || "what no process uses stays".into())
 }
 
 fn again() -> Result {

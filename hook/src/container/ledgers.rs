@@ -261,8 +261,7 @@ fn sweep_beside(directory: &Path, uid: u32) {
     }
 }
 
-/// Whether the process that made a run's file is known to have ended: of this user, and in another pid namespace only once
-/// no process is in that.
+/// Whether the process that made a run's file is known to have ended: of this user alone.
 pub(crate) fn maker_has_ended(name: Name, own_uid: u32) -> bool {
     let Name::Run { uid, pid_namespace, pid, start_time } = name else { return false };
     if uid != own_uid {
