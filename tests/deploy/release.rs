@@ -221,7 +221,7 @@ fn loaded() -> Result {
     while !fs::read_to_string(&maps)?.contains("libgpucap.so") {
         std::thread::yield_now();
     }
-    let kept = install("2").and(install("3"));
+    let kept = install("2").and_then(|_| install("3"));
     // A second run of the same script, as a pod that is started again makes one.
     let again = install("3");
     let said = ended(Command::new(release.join("uninstall.sh")).env("DESTDIR", &root), true);

@@ -97,14 +97,16 @@ fn configured(line: &[OsString]) -> (PathBuf, &[OsString]) {
 }
 
 /// Puts hook and variables into the container's `config.json`, if it is to be limited.
-fn make(own: &Path, path: &Path) -> std::result::Result<(), NotMade> {
+fn make(own: &Path, path: &Path) -> std::result::Result<(), Box<NotMade>> {
     let of_path = |why: &dyn fmt::Display| document(format!("{}: {why}", path.display()));
-    let mut value = file::read_json(path).map_err(|why| NotMade::new(of_path(&reason(&why))))?;
+    let mut value =
+        file::read_json(path).map_err(|why| NotMade::new(None, of_path(&reason(&why))))?;
     let container = gpucap_plan::Container::of(&value);
     let names = Names::of(&container.annotations);
     let gathered = Inputs::of(own, container, None);
-    let gathered = gathered.map_err(|why| NotMade { names: names.clone(), ..NotMade::new(why) })?;
-    let not_made = |reason| NotMade { node: gathered.node(), names: names.clone(), reason };
+    let gathered = gathered.map_err(|why| NotMade::new(names.clone(), why))?;
+    let not_made =
+        |reason| Box::new(NotMade { node: gathered.node(), names: names.clone(), reason });
     let limits = match decide(&gathered.sources()).plan {
         Plan::NotAsked => return Ok(()),
         Plan::Refuse(reason) => return Err(not_made(reason)),
@@ -145,8 +147,8 @@ struct NotMade {
 
 impl NotMade {
     /// Where the node's configuration was not read.
-    fn new(reason: Reason) -> Self {
-        Self { node: Node::default(), names: None, reason }
+    fn new(names: Option<Names>, reason: Reason) -> Box<Self> {
+        Box::new(Self { node: Node::default(), names, reason })
     }
 
     /// Logs and counts it, as the hook does; the line.
