@@ -35,6 +35,8 @@ pub(crate) struct Peer {
     pub(crate) key: u64,
     /// Whether it is of this process's container, and pays out of the same bucket.
     pub(crate) is_own: bool,
+    /// It has a launch of unknown length in flight, of which nothing counts until it is measured.
+    is_unmeasured: bool,
     pub(crate) work: u64,
     pub(crate) occupied_ns: u64,
     /// Its reported work that counts and has not been given yet, in the mean and at most.
@@ -152,6 +154,7 @@ impl Peer {
         Self {
             key,
             is_own,
+            is_unmeasured: false,
             work,
             occupied_ns,
             left_ns: [0; 2],
@@ -167,6 +170,11 @@ impl Peer {
         }
     }
 
+    /// Returns whether it takes turns of the container for work of which nothing counts yet.
+    pub(crate) const fn works_unmeasured(&self) -> bool {
+        self.is_unmeasured && self.is_in_flight
+    }
+
     pub(crate) fn update(
         &mut self,
         report: UsageReport,
@@ -179,11 +187,14 @@ impl Peer {
         let more = report.work.wrapping_sub(self.work).cast_signed();
         // Within a container unmeasured work counts once it is measured: see `time_account`.
         let unknown = signed(UNKNOWN_NS);
-        let more = match more {
-            change if self.is_own && change > unknown / 2 => change.saturating_sub(unknown),
-            change if self.is_own && change < -unknown / 2 => change.saturating_add(unknown),
-            change => change,
+        let (more, is_unmeasured) = match more {
+            change if self.is_own && change > unknown / 2 => (change.saturating_sub(unknown), true),
+            change if self.is_own && change < -unknown / 2 => {
+                (change.saturating_add(unknown), false)
+            }
+            change => (change, self.is_unmeasured),
         };
+        self.is_unmeasured = is_unmeasured;
         match u64::try_from(more) {
             Ok(more) => self.beyond_ns = self.beyond_ns.saturating_add(more).min(MOST_LEFT_NS),
             Err(_less) => {
