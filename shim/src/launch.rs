@@ -37,7 +37,8 @@ pub(crate) fn clock() -> u64 {
 }
 
 /// Makes a call of the application that waits for work. Containers that borrow leave this one its guarantee as long as it
-/// does not return; without any, nothing is published.
+/// does not return, and other processes of this one launch nothing of unknown length beside it; without any, nothing is
+/// published.
 pub(crate) fn waiting<T>(call: &Call, scope: Scope, next: impl FnOnce() -> T) -> T {
     let gates = watched(call, scope);
     gates.iter().for_each(|gate| gate.wait_begins());
@@ -46,7 +47,7 @@ pub(crate) fn waiting<T>(call: &Call, scope: Scope, next: impl FnOnce() -> T) ->
     answer
 }
 
-/// Returns the gates of the devices whose work is waited for, of those on which containers borrow.
+/// Returns the gates of the devices whose work is waited for, of those on which others have to know.
 fn watched(call: &Call, scope: Scope) -> Vec<&'static Gate> {
     let session = Session::begun().filter(|_| !DriverCallGuard::is_entered());
     let Some(session) = session.filter(|session| session.budget.gates().any(Gate::is_watched))

@@ -36,7 +36,7 @@ pub(crate) struct Gate {
     upkeep: Upkeep,
     /// The other processes on the device, if they can be seen.
     peers: Option<Peers>,
-    /// A container that borrows was seen at the latest look: it has to know of waits.
+    /// Others have to know of waits.
     is_watched: AtomicBool,
     inside: Mutex<Inside>,
 }
@@ -127,7 +127,6 @@ impl Gate {
             if let (Some(peers), Some(found)) = (&self.peers, report(slot)) {
                 peers.end(slot, found, now);
             }
-            self.think(|inside| inside.meter.died(number(slot)));
         };
         let owed = |paid_until| {
             let owed = self.think(|inside| inside.meter.inherit(paid_until, now));
@@ -154,7 +153,6 @@ impl Gate {
             self.with(|inside| {
                 inside.meter.set_sees_all(are_all);
                 inside.meter.take_reports(peers.iter().copied(), now);
-                self.is_watched.store(inside.meter.is_watched(), Relaxed);
             });
         });
     }
@@ -182,7 +180,7 @@ impl Gate {
         self.with(|inside| spare.into_iter().for_each(|spare| inside.timing.keep(spare)));
     }
 
-    /// Returns whether a container that borrows has to know of waits.
+    /// Returns whether others have to know of waits: a container that borrows, or processes of this one.
     pub(crate) fn is_watched(&self) -> bool {
         self.is_watched.load(Relaxed)
     }
@@ -273,6 +271,7 @@ impl Gate {
 
     /// Writes what has been settled to the ledger, and publishes the report for the peers.
     fn publish(&self, inside: &mut Inside) {
+        self.is_watched.store(inside.meter.is_watched(), Relaxed);
         let totals = inside.meter.totals();
         let reported = core::mem::replace(&mut inside.reported, totals);
         let busy = totals.busy_ns.saturating_sub(reported.busy_ns);

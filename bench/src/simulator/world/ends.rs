@@ -16,7 +16,6 @@ use std::sync::Arc;
 pub(super) struct Left {
     card: usize,
     seat: usize,
-    process: u16,
     paid_until: u64,
 }
 
@@ -78,7 +77,7 @@ impl World<'_> {
             if let Some((seat, _)) = limit.copied().flatten()
                 && let Some(paid_until) = place.meters.iter().find_map(Meter::paid_until)
             {
-                self.left.push(Left { card, seat, process: number(process), paid_until });
+                self.left.push(Left { card, seat, paid_until });
             }
         }
     }
@@ -137,7 +136,6 @@ impl World<'_> {
             let is_own = (left.card, left.seat) == (card, own);
             if is_own {
                 meter.inherit(left.paid_until, now);
-                meter.died(left.process);
             }
             !is_own
         });

@@ -196,6 +196,9 @@ impl<'a> Admission<'a> {
         let mut passes = self.passes(launch, now, timeline, charging);
         let is_unknown = passes && self.is_unknown(launch, charging);
         let is_second = is_unknown && !self.begins_unknown(now, timeline);
+        if !passes {
+            self.unknown.pause();
+        }
         if is_unknown && !is_second {
             // What the one before took was charged before its end was noted.
             passes = self.passes(launch, now, timeline, charging);
@@ -320,11 +323,12 @@ impl<'a> Admission<'a> {
         self.shares.share() != Share::FULL && charging.costs().estimate(launch.signature).is_none()
     }
 
-    /// Returns whether no other launch of unknown length is in flight, of this process or of another one of the
-    /// container: one at a time is, but for streams that wait for the host. Else `T2 functions never seen, 2500 ms`, 10,
-    /// gets 38 too many.
+    /// Returns whether no other launch of unknown length is in flight: one at a time of a process is, but for streams that
+    /// wait for the host, and one at a time of those that processes of the container wait for, but for devices whose kernels
+    /// wait for each other. Else `T2 functions never seen, 2500 ms`, 10, gets 38 too many.
     fn begins_unknown<E>(&mut self, now: u64, timeline: &Timeline<E>) -> bool {
-        self.unmeasured <= timeline.stuck_unmeasured(now) && self.unknown.begin(now)
+        self.unmeasured <= timeline.stuck_unmeasured(now)
+            && (self.gang.meets(now) || self.unknown.begin(now))
     }
 
     /// What the launches of unknown length took has been charged: if none is in flight any more, another process may

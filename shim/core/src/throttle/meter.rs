@@ -266,11 +266,6 @@ impl<'a, E> Meter<'a, E> {
         self.admission.inherit(paid_until, now)
     }
 
-    /// Records that the process of the container with this number has died.
-    pub fn died(&self, process: u16) {
-        self.admission.died(process);
-    }
-
     /// Returns when no more is charged than has flowed in, provided that nothing changes; `now` if that is so.
     #[must_use]
     pub fn out_of_debt_at(&mut self, now: u64) -> u64 {

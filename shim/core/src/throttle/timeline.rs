@@ -323,6 +323,11 @@ impl<E> Timeline<E> {
         self.waiting = self.waiting.saturating_sub(1);
     }
 
+    /// Whether a thread waits in such a call.
+    pub(crate) const fn is_waiting(&self) -> bool {
+        self.waiting > 0
+    }
+
     /// Records whether the latest launch that asked was held back.
     pub(crate) const fn holds_back(&mut self, is_held_back: bool) {
         self.holds_back = is_held_back;

@@ -185,9 +185,9 @@ impl Admission<'_> {
         owed
     }
 
-    /// Another process of the container has died.
-    pub(crate) fn died(&self, process: u16) {
-        self.unknown.died(process);
+    /// A thread waits in a call of the driver, or no thread does.
+    pub(crate) fn set_waiting(&mut self, waits: bool) {
+        self.unknown.set_waited(waits);
     }
 
     /// Gives back what was reserved for nothing.

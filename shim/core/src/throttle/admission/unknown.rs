@@ -1,18 +1,20 @@
-//! Launches of unknown length: on a device, one at a time of all the processes of a container is in flight.
+//! Launches of unknown length that are waited for: on a device, one at a time of all the processes of a container is in
+//! flight.
 //!
-//! How long such a launch takes is known when its process has seen its end. Several that were in flight together could
-//! each take any time, and all of that would be paid for afterwards: without it,
-//! `T2 8 processes with functions never seen, 1500 ms, 10` has the whole device for ten seconds.
+//! How long such a launch takes is known when its process has seen its end. Several in flight together take turns of the
+//! device, all end late, and all of that is paid for afterwards: without it `T2 8 never seen, 20 ms, 50, beside 10 us, 50`
+//! leaves the other container 25 of 37. But a process notices an end in a call, and it may make none for long. So others
+//! wait only for one that is waited for in a call of the driver, whose end is noticed at once, and for the moment in
+//! which that call is to be expected.
 //!
-//! One word of the device says which process has one in flight, and is exchanged by the next one:
+//! One word of the device says which process has one in flight:
 //!
 //! ```text
-//! Word   when it was admitted >> 20:40   how many were not waited for:8   process:16      zero: none
+//! Word   when it was admitted >> 10:47   it is waited for:1   process:16      zero: none
 //! ```
 //!
-//! A process notices an end when it makes a call, and it may make none for long: so another one waits for two seconds at
-//! most, and twice as long for one that was admitted in this way itself. The word of a dead process is removed by the
-//! first one that finds it dead.
+//! Kernels of several processes may wait for each other, and a process may die with its word set: none is refused for
+//! longer than [`PATIENCE_NS`].
 
 use crate::sync::Word;
 
@@ -24,59 +26,64 @@ pub(crate) struct UnknownLaunches<'a> {
     process: u16,
     /// What this process has put there.
     noted: Option<u64>,
+    /// Since when one of this process is refused.
+    refused_since: Option<u64>,
 }
 
-/// For how long another process waits for the end of one.
-const PATIENCE_NS: u64 = 2_000_000_000;
-const MOST_DOUBLINGS: u64 = 3;
-/// Times are kept in units of 2^20 ns.
-const UNIT_BITS: u32 = 20;
+/// For how long one is refused.
+const PATIENCE_NS: u64 = 500_000_000;
+/// In this time after its launch a program calls what waits for it.
+const SOON_NS: u64 = 1_000_000;
+/// Times are kept in units of 2^10 ns.
+const UNIT_BITS: u32 = 10;
 const PROCESS_BITS: u32 = 16;
-const COUNT_BITS: u32 = 8;
 const PROCESS: u64 = (1 << PROCESS_BITS) - 1;
-const COUNT: u64 = (1 << COUNT_BITS) - 1;
+const WAITED: u64 = 1 << PROCESS_BITS;
 
 impl<'a> UnknownLaunches<'a> {
     /// Those of the process with this number, which is not zero.
     pub(crate) const fn new(word: Option<&'a Word>, process: u16) -> Self {
-        Self { word, process, noted: None }
+        Self { word, process, noted: None, refused_since: None }
     }
 
-    /// Returns whether one may go now, which is then noted: none of another process is in flight.
+    /// Returns whether one may go now, which is then noted.
     pub(crate) fn begin(&mut self, now: u64) -> bool {
         let Some(word) = self.word else { return true };
         let found = word.load();
-        let is_free = found == 0 || found & PROCESS == u64::from(self.process);
-        let passed = now.abs_diff(found >> (PROCESS_BITS + COUNT_BITS) << UNIT_BITS);
-        let count = found >> PROCESS_BITS & COUNT;
-        if !is_free && passed < PATIENCE_NS << count.min(MOST_DOUBLINGS) {
-            return false;
+        let is_others = found != 0 && found & PROCESS != u64::from(self.process);
+        let passed = now.abs_diff(found >> (PROCESS_BITS + 1) << UNIT_BITS);
+        let noted = now >> UNIT_BITS << (PROCESS_BITS + 1) | u64::from(self.process);
+        if is_others && (found & WAITED != 0 || passed < SOON_NS) {
+            let since = *self.refused_since.get_or_insert(now);
+            if now.saturating_sub(since) < PATIENCE_NS {
+                return false;
+            }
         }
-        let count = if is_free { 0 } else { MOST_DOUBLINGS.min(count + 1) };
-        let at = now >> UNIT_BITS << (PROCESS_BITS + COUNT_BITS);
-        let noted = at | count << PROCESS_BITS | u64::from(self.process);
         let is_noted = word.replace(found, noted).is_ok();
         if is_noted {
-            self.noted = Some(noted);
+            (self.noted, self.refused_since) = (Some(noted), None);
         }
         is_noted
+    }
+
+    /// None is refused now: the gate is closed.
+    pub(crate) const fn pause(&mut self) {
+        self.refused_since = None;
+    }
+
+    /// What is in flight is waited for, or no longer.
+    pub(crate) fn set_waited(&mut self, is_waited: bool) {
+        if let (Some(word), Some(noted)) = (self.word, self.noted) {
+            let next = if is_waited { noted | WAITED } else { noted & !WAITED };
+            // Another process did not wait for it.
+            self.noted = word.replace(noted, next).is_ok().then_some(next);
+        }
     }
 
     /// None of this process is in flight any more.
     pub(crate) fn end(&mut self) {
         if let (Some(word), Some(noted)) = (self.word, self.noted.take()) {
-            // Another process did not wait for it.
             let _ = word.replace(noted, 0);
-        }
-    }
-
-    /// A process has died: none of it is in flight.
-    pub(crate) fn died(&self, process: u16) {
-        if let Some(word) = self.word {
-            let found = word.load();
-            if found & PROCESS == u64::from(process) {
-                let _ = word.replace(found, 0);
-            }
         }
     }
 }

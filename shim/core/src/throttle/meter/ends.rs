@@ -10,13 +10,15 @@ use crate::throttle::{
 impl<E> Meter<'_, E> {
     /// Records that a thread begins to wait in a call of the driver for work to end. Peers that borrow leave this
     /// container its guarantee as long as it waits.
-    pub const fn wait_begins(&mut self) {
+    pub fn wait_begins(&mut self) {
         self.timeline.wait_begins();
+        self.admission.set_waiting(true);
     }
 
     /// Records that a call has returned whose wait had [begun](Self::wait_begins).
-    pub const fn wait_ends(&mut self) {
+    pub fn wait_ends(&mut self) {
         self.timeline.wait_ends();
+        self.admission.set_waiting(self.timeline.is_waiting());
     }
 
     /// Records that a call that waits until these streams are empty returned at `now`, having waited since `began`.
