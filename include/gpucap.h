@@ -81,7 +81,7 @@ struct gpucap_ledger_device {
     uint64_t uuid[4]; /* [p] word k: bytes 4k..4k+3, big-endian, in the low half; bit 63 set once written */
     uint64_t covered_too[2]; /* the same for two more stretches */
     uint64_t borrowed;       /* [i] ns of `busy` beyond the guarantee */
-    uint64_t unknown; /* of the compute limit: when a launch of unknown length began, in 2^20 ns, << 16, and its slot + 1 */
+    uint64_t unknown; /* of the compute limit: when a launch of unknown length began, in 1024 ns, << 17; << 16: it is waited for; its slot + 1 */
     uint64_t windows[GPUCAP_LEDGER_WINDOWS]; /* [i] GPUCAP_LEDGER_WINDOW_*: busy time lately */
 };
 
