@@ -19,6 +19,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         ("a C library that is too old for ours", old_glibc),
         ("a root that cannot be written", unwritable_root),
         ("a library that is not there", no_library),
+        ("a node's configuration that is named and not there", no_configuration),
         ("a library that is no file holds nothing up", no_file),
         ("a library that is not ours is not taken for it", other_library),
         ("a stage that is not known", unknown_stage),
@@ -106,6 +107,25 @@ fn no_library(runtime: Runtime) -> Result {
         &container.with(|config| config["hooks"]["createRuntime"] = json!([hook])),
         "libgpucap.so",
     )
+}
+
+/// What it demanded is not known. A container without a GPU or a limit has nothing to do with it.
+fn no_configuration(runtime: Runtime) -> Result {
+    for env in ["NVIDIA_VISIBLE_DEVICES=all", "GPU_MEM_LIMIT=1Gi"] {
+        let container = Container::plain(runtime, Image::Glibc)?.env(env);
+        let hook = container.hook("createRuntime", &[])?;
+        fs::remove_file(container.path("node.json"))?;
+        let container = container.with(|config| config["hooks"]["createRuntime"] = json!([hook]));
+        let output = container.output(&["env"])?;
+        expect(output.code() != Some(0) && output.stdout.is_empty(), || {
+            format!("{env}: {output}")
+        })?;
+    }
+    let other = Container::plain(runtime, Image::Glibc)?;
+    let hook = other.hook("createRuntime", &[])?;
+    fs::remove_file(other.path("node.json"))?;
+    let other = other.with(|config| config["hooks"]["createRuntime"] = json!([hook]));
+    other.output(&["true"])?.success().map(drop)
 }
 
 fn no_file(runtime: Runtime) -> Result {
