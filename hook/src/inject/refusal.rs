@@ -113,6 +113,8 @@ impl Reason {
 
     const fn remedy(&self) -> &'static str {
         match self {
+            Self::Plan(plan::Reason::Node(_)) => "correct that file, or name another one",
+            Self::Plan(plan::Reason::Document { .. }) => "see that file, and what wrote it",
             Self::Plan(_) => "`gpucap explain BUNDLE` shows which source requested what",
             Self::State(_) => "the hook belongs to the stage createRuntime of an OCI runtime",
             Self::Library(_) => "install it again",
