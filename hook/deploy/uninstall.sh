@@ -32,7 +32,7 @@ done
 
 for map in /proc/[0-9]*/maps; do
     # `gpucap run`; a container has the file itself.
-    if grep -qsF "${PREFIX:-/opt/gpucap}/versions/" "$map"; then
+    if grep -qs '/versions/[^/]*/lib/libgpucap\.so' "$map"; then
         process=${map#/proc/}
         echo "process ${process%/maps} has the library loaded: what it starts from now on is not limited" >&2
     fi
