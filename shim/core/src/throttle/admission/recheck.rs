@@ -27,7 +27,8 @@ impl Admission<'_> {
         timeline: &Timeline<E>,
         charging: &Charging,
     ) -> u64 {
-        if let Some(held_ns) = second_ns {
+        // The end of one of its own a process sees at once: it looks as long as there is room for more work.
+        if let Some(held_ns) = second_ns.filter(|_| self.unmeasured == 0) {
             let ns = if held_ns < SLEEP_NS { 1 } else { (held_ns / 4).min(RECHECK_UNMEASURED_NS) };
             return now.saturating_add(ns);
         }
