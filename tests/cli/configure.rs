@@ -192,7 +192,7 @@ fn not_there() -> Result {
     let scratch = Scratch::new()?;
     let place = |name: &str| scratch.path().join(name).display().to_string();
     let (file, text) = (place("own.json"), place("text"));
-    fs::write(&text, "{\"lending\": \"alowed\"}")?;
+    fs::write(&text, "{\"lending\": \"sometimes\"}")?;
     for engine in ["podman", "docker"] {
         for (option, path, why) in [
             ("--config", "/nosuch/node.json", "/nosuch/node.json: there is no such file"),
