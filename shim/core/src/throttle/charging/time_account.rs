@@ -250,6 +250,19 @@ mod tests {
         }
     }
 
+    /// After 150 idle days what was covered seems to end 58 days from now.
+    #[test]
+    fn what_was_covered_long_ago_keeps_no_place() {
+        const DAY: u64 = 86_400_000 * MS;
+        let words = Words::default();
+        let account = words.account();
+        for hour in 0..3 {
+            account.cover(10 * DAY + hour * DAY / 24, 10 * DAY + hour * DAY / 24 + 100 * MS);
+        }
+        close(account.cover(160 * DAY, 160 * DAY + 100 * MS), 100 * MS);
+        close(account.cover(160 * DAY, 160 * DAY + 100 * MS), 0);
+    }
+
     #[test]
     fn a_time_to_come_does_not_cover_the_present() {
         let words = Words::default();
