@@ -37,8 +37,7 @@ pub(crate) fn clock() -> u64 {
 }
 
 /// Makes a call of the application that waits for work. Containers that borrow leave this one its guarantee as long as it
-/// does not return, and other processes of this one launch nothing of unknown length beside it; without any, nothing is
-/// published.
+/// does not return; without any, nothing is published.
 pub(crate) fn waiting<T>(call: &Call, scope: Scope, next: impl FnOnce() -> T) -> T {
     let gates = watched(call, scope);
     gates.iter().for_each(|gate| gate.wait_begins());

@@ -14,6 +14,7 @@ mod own;
 mod pages;
 mod process;
 mod short_lock;
+mod thread;
 mod time;
 
 pub(crate) use address_space::{
@@ -30,6 +31,7 @@ pub(crate) use process::{
     namespace_inode, number_in_proc, pid, process_exists, thread, thread_exists, uid,
 };
 pub(crate) use short_lock::Short;
+pub(crate) use thread::{before_exit, spawn};
 pub(crate) use time::{boot_time_ns, coarse_ns, monotonic_ns, nap, sleep_until, unix_time_ns};
 
 use core::ffi::{CStr, c_char, c_int, c_void};

@@ -5,6 +5,8 @@
 /// Where unsafe code may stand: at the borders with the driver, the loader and the system.
 pub(crate) const UNSAFE: &[&str] = &[
     "shim/abi/src/arg/",
+    // Handles are numbers, which any thread may use.
+    "shim/abi/src/cuda/handle.rs",
     "shim/core/tests/",
     // The mapped ledger, page of limits and usage page, the page that a fork wipes, the constructor.
     "shim/src/container/ledger_file.rs",

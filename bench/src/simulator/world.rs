@@ -10,6 +10,7 @@ mod metered;
 mod oracle;
 mod pages;
 mod thread;
+mod watch;
 
 use super::card::{BIN_NS, Card, Collective, Spun};
 use super::dice::Dice;
@@ -83,6 +84,8 @@ pub struct World<'a> {
     looks: Vec<u64>,
     /// The largest limit of any process of a container, by card and seat.
     shares: HashMap<(usize, usize), ComputeLimit>,
+    /// The number of processes of a container, by card and seat.
+    siblings: HashMap<(usize, usize), usize>,
     /// The unfinished work of ended processes.
     left: Vec<ends::Left>,
     ghosts: Vec<pages::Ghost>,
@@ -101,8 +104,12 @@ struct Tenant<'a> {
     /// When it held a stream.
     held_at: u64,
     held_most: u64,
-    /// For how long its threads have done nothing, in sum.
+    /// The number of its threads, and for how long they have done nothing, in sum.
+    threads: u64,
     paused_ns: u64,
+    /// The thread that looks for the ends of launches of unknown length, and whether it does so now.
+    watcher: usize,
+    is_watching: bool,
     first: usize,
     limits: Vec<Option<(usize, ComputeLimit)>>,
     places: Vec<Place<'a>>,
@@ -170,11 +177,13 @@ impl<'a> World<'a> {
             left: Vec::new(),
             ghosts: Vec::new(),
             shares: HashMap::new(),
+            siblings: HashMap::new(),
             now: START_NS,
         };
         for process in &processes {
             for (card, limit) in (process.first..).zip(&process.limits) {
                 let Some((seat, limit)) = *limit else { continue };
+                *world.siblings.entry((card, seat)).or_default() += 1;
                 let most = world.shares.entry((card, seat)).or_insert(limit);
                 *most = if limit.guaranteed() > most.guaranteed() { limit } else { *most };
             }
@@ -211,13 +220,17 @@ impl<'a> World<'a> {
             ended_at: None,
             held_at,
             held_most,
+            threads: threads.len() as u64,
             paused_ns: 0,
+            watcher: self.threads.len(),
+            is_watching: false,
             first,
             limits,
             places,
             streams: streams_made,
         });
         self.begin_process(number);
+        self.threads.push(Thread::watcher(number));
         for program in threads {
             self.threads.push(Thread {
                 process: number,
@@ -271,7 +284,7 @@ impl<'a> World<'a> {
         place.limit = limit.copied().flatten();
         let Some((seat, limit)) = place.limit else { return place };
         let share = limit.share();
-        let own = process * self.cards.len() + card;
+        let (own, seat_of) = (process * self.cards.len() + card, seat);
         let seat = if self.setup.without == Ablation::SharedBucket { own } else { seat };
         let gang = || match self.setup.without {
             Ablation::Gang => Gang::alone(),
@@ -290,6 +303,7 @@ impl<'a> World<'a> {
             let mut meter = Meter::new(bucket, self.now).among(gang());
             meter.set_limit(limit);
             meter.set_unreported(self.unreported);
+            meter.set_shared(self.siblings.get(&(card, seat_of)).is_some_and(|count| *count > 1));
             place.costs.push(meter.costs());
             place.meters.push(meter);
         }
@@ -332,12 +346,10 @@ impl<'a> World<'a> {
             metered: place.metered,
             ..Outcome::default()
         };
-        let threads = &self.threads;
         let tenants = self.processes.into_iter().enumerate();
         let outcomes = tenants.map(|(process, tenant)| {
             let held_most = tenant.held_most;
-            let own = threads.iter().filter(|thread| thread.process == process).count() as u64;
-            let paused_ns = tenant.paused_ns / own.max(1);
+            let paused_ns = tenant.paused_ns / tenant.threads.max(1);
             let places = tenant.places.into_iter().zip(cards);
             let outcomes =
                 places.map(|place| Outcome { held_most, paused_ns, ..outcome(process, place) });

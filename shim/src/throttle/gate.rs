@@ -7,6 +7,7 @@
 pub(crate) mod admit;
 mod ends;
 mod questions;
+mod watch;
 
 use super::peers::{Peers, Reads};
 use super::timing::{ContextId, Mark, Spare, Timing};
@@ -23,6 +24,7 @@ use gpucap_core::throttle::{
 };
 use gpucap_core::units::{ComputeLimit, Share};
 use parking_lot::Mutex;
+use watch::Watcher;
 
 /// A device with a compute limit.
 pub(crate) struct Gate {
@@ -38,6 +40,9 @@ pub(crate) struct Gate {
     peers: Option<Peers>,
     /// Others have to know of waits.
     is_watched: AtomicBool,
+    /// Others wait for the end of a launch of unknown length.
+    wants_watch: AtomicBool,
+    watcher: Watcher,
     inside: Mutex<Inside>,
 }
 
@@ -89,6 +94,8 @@ impl Gate {
             upkeep,
             peers,
             is_watched: AtomicBool::new(false),
+            wants_watch: AtomicBool::new(false),
+            watcher: Watcher::default(),
             inside,
         })
     }
@@ -134,6 +141,8 @@ impl Gate {
         };
         let shows = |slot| report(slot).is_some();
         self.ledger.find_dead(self.index, self.slot, &ledger_file::alive, shows, died, owed);
+        let has_others = self.ledger.has_others(self.slot);
+        self.think(|inside| inside.meter.set_shared(has_others));
     }
 
     /// Reads the peers' reports, if it is time to, before time that was theirs is charged. The files are read outside
@@ -180,7 +189,7 @@ impl Gate {
         self.with(|inside| spare.into_iter().for_each(|spare| inside.timing.keep(spare)));
     }
 
-    /// Returns whether others have to know of waits: a container that borrows, or processes of this one.
+    /// Returns whether containers that borrow have to know of waits.
     pub(crate) fn is_watched(&self) -> bool {
         self.is_watched.load(Relaxed)
     }
@@ -217,6 +226,18 @@ impl Gate {
         self.asking(copy, |inside| {
             inside.meter.settle_finished(now, &mut inside.timing.reader(copy));
         });
+    }
+
+    /// Looks for the ends of launches of unknown length. Returns whether to do so again.
+    fn look_for_ends(&self, copy: &DriverCopy) -> bool {
+        let now = sys::monotonic_ns();
+        self.look_around(now, false);
+        let watch = |inside: &mut Inside| inside.meter.watch(now, &mut inside.timing.reader(copy));
+        self.asking(copy, watch) == Some(true)
+    }
+
+    fn wants_watch(&self) -> bool {
+        self.wants_watch.load(Relaxed)
     }
 
     fn spare(&self, copy: &DriverCopy, context: ContextId) -> Option<[Spare; 2]> {
@@ -272,6 +293,7 @@ impl Gate {
     /// Writes what has been settled to the ledger, and publishes the report for the peers.
     fn publish(&self, inside: &mut Inside) {
         self.is_watched.store(inside.meter.is_watched(), Relaxed);
+        self.wants_watch.store(inside.meter.wants_watch(), Relaxed);
         let totals = inside.meter.totals();
         let reported = core::mem::replace(&mut inside.reported, totals);
         let busy = totals.busy_ns.saturating_sub(reported.busy_ns);

@@ -13,6 +13,7 @@
  * What has not been written shows as 11 in each byte, but for buffer 0, which is for structures and begins as zeros.
  */
 #include <dlfcn.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +22,15 @@
 
 typedef unsigned int function(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
                               uint64_t, uint64_t);
+
+#ifdef NO_THREADS
+/* As where the system allows no further thread; exported to all libraries. */
+int pthread_create(void *thread, const void *attributes, void *(*start)(void *), void *argument)
+{
+    (void)thread, (void)attributes, (void)start, (void)argument;
+    return EAGAIN;
+}
+#endif
 
 static uint64_t slots[8];
 static unsigned char buffers[4][256];

@@ -63,6 +63,8 @@ pub(super) enum State {
     EndingContext,
     /// Another process begins in place of the one that was killed.
     Beginning,
+    /// The library's own thread looks for the end of a launch of unknown length.
+    Watching,
     Gone,
 }
 
@@ -83,6 +85,7 @@ impl<'a> World<'a> {
                     protocol::returned(&mut place, ended);
                     took += place.now - began;
                 }
+                self.watch(thread, stream);
                 self.later(thread, took, State::Next);
             }
             State::Copying { stream, ns } => {
@@ -125,6 +128,7 @@ impl<'a> World<'a> {
             }
             State::EndingContext => self.end_context(thread),
             State::Beginning => self.begin_again(thread),
+            State::Watching => self.look_for_ends(thread),
             State::Gone => {}
         }
     }

@@ -18,6 +18,11 @@ macro_rules! handles {
         #[repr(transparent)]
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub struct $name(pub *mut c_void);
+
+        // SAFETY: a handle is a number of the driver, and nothing is read through it; CUDA lets any thread use it.
+        unsafe impl Send for $name {}
+        // SAFETY: as above.
+        unsafe impl Sync for $name {}
         by_value!($name);
         // A list of them stands behind a `*const`.
         pointees! { input false, output true: $name; }

@@ -111,6 +111,11 @@ impl Ledger {
         self.owners.iter().enumerate().take(high_water)
     }
 
+    /// Whether other processes have a slot too, dead ones that nobody has found yet among them.
+    pub fn has_others(&self, own: Slot) -> bool {
+        self.claimed().any(|(index, record)| index != own.index() && record.identity().is_some())
+    }
+
     /// The devices of which the slot at `index` has an account.
     pub(super) fn touched(&self, index: usize) -> impl Iterator<Item = DeviceIndex> {
         let touched = self.owners.get(index).map_or(0, |record| record.touched.load());

@@ -146,6 +146,7 @@ impl<'a, E> Meter<'a, E> {
         events: &mut impl Events<Event = E>,
     ) -> bool {
         let Permit { stream, reserved, batch_ns, waited, .. } = permit;
+        self.admission.launched(reserved);
         match pair {
             Some([before, after]) if self.timeline.has(stream) => {
                 let operation = Some(Operation { after, returned, cost: reserved });
@@ -280,6 +281,25 @@ impl<'a, E> Meter<'a, E> {
     /// Settles what has finished in every stream. Call it before some events can no longer be queried.
     pub fn settle_all(&mut self, now: u64, events: &mut impl Events<Event = E>) {
         self.timeline.ids().for_each(|stream| self.collect_in(stream, now, events));
+    }
+
+    /// Sets whether there are other processes of the container on the device. Assumed false until set.
+    pub const fn set_shared(&mut self, is_shared: bool) {
+        self.admission.set_shared(is_shared);
+    }
+
+    /// Returns whether other processes of the container wait for the end of a launch of unknown length: then
+    /// [`watch`](Self::watch) is to be called each millisecond or so, for as long as that says so.
+    #[must_use]
+    pub const fn wants_watch(&self) -> bool {
+        self.admission.wants_watch()
+    }
+
+    /// Settles what has finished, and charges what launches of unknown length have used up so far. Returns whether to
+    /// do so again: one is in flight.
+    pub fn watch(&mut self, now: u64, events: &mut impl Events<Event = E>) -> bool {
+        self.settle_all(now, events);
+        self.admission.watch(now, &mut self.timeline)
     }
 
     /// Settles what has finished: on this stream, and on some others in rotation.

@@ -63,6 +63,8 @@ pub(crate) const PENDING: usize = 4096;
 const STREAMS_PER_PASS: usize = 16;
 /// A stream whose queue has not moved for this long waits for something other than the time slices of the device.
 const STUCK_NS: u64 = 100_000_000;
+/// More than this of a launch of unknown length is charged at its end: others may be waiting to be what it waits for.
+const MOST_EXTENDED_NS: u64 = 10_000_000_000;
 /// A call that waits for work returns at most this long after the work's end.
 const RETURN_NS: u64 = 100_000;
 
@@ -259,15 +261,35 @@ impl<E> Timeline<E> {
         operations.filter(|operation| operation.cost.unmeasured).count() as u64
     }
 
+    /// Extends what is reserved for launches of unknown length that have begun to what they have used up, but for
+    /// [`MOST_EXTENDED_NS`]. Returns by how much.
+    pub(crate) fn extend_unmeasured(&mut self, now: u64) -> u64 {
+        let Self { streams, turns, .. } = self;
+        let mut more_ns = 0;
+        for stream in streams {
+            let since = stream.since;
+            let Some(front) = stream.pending.front_mut().filter(|front| front.mark.is_none()) else { continue };
+            let Some(operation) = front.operation.as_mut().filter(|it| it.cost.unmeasured) else { continue };
+            let start = since.max(operation.returned);
+            let used_ns = turns.part(now.saturating_sub(start), start, now);
+            let grown_ns = used_ns.min(MOST_EXTENDED_NS).saturating_sub(operation.cost.ns);
+            operation.cost.ns += grown_ns;
+            more_ns += grown_ns;
+        }
+        more_ns
+    }
+
     fn stuck(&self, now: u64) -> impl Iterator<Item = &Stream<E>> {
         let since = now.saturating_sub(STUCK_NS);
         self.streams.iter().filter(move |stream| stream.is_stuck(since))
     }
 
-    /// Returns the largest reservation of an operation that is next in its stream; `None` if no event is pending.
+    /// Returns the largest reservation of an operation that is next in its stream, if it is of a length that is known; `None`
+    /// if no event is pending.
     pub(crate) fn longest_ns(&self) -> Option<u64> {
         let fronts = self.streams.iter().filter_map(|stream| stream.pending.front());
-        let reserved = fronts.filter_map(|front| front.operation.as_ref()).map(|it| it.cost.ns);
+        let operations = fronts.filter_map(|front| front.operation.as_ref());
+        let reserved = operations.filter(|it| !it.cost.unmeasured).map(|it| it.cost.ns);
         (self.pending > 0).then(|| reserved.max().unwrap_or(0))
     }
 
@@ -321,11 +343,6 @@ impl<E> Timeline<E> {
     /// Records that such a call has returned.
     pub(crate) const fn wait_ends(&mut self) {
         self.waiting = self.waiting.saturating_sub(1);
-    }
-
-    /// Whether a thread waits in such a call.
-    pub(crate) const fn is_waiting(&self) -> bool {
-        self.waiting > 0
     }
 
     /// Records whether the latest launch that asked was held back.

@@ -142,7 +142,12 @@ impl Gate {
     }
 
     /// Handles a launch that the driver took just now; marks where it ends.
-    pub(crate) fn launched(&self, copy: &DriverCopy, admitted: Admitted, stream: CUstream) {
+    pub(crate) fn launched(
+        &'static self,
+        copy: &'static DriverCopy,
+        admitted: Admitted,
+        stream: CUstream,
+    ) {
         let now = sys::monotonic_ns();
         let Admitted { begun, place } = admitted;
         let mut place = self.place(copy, place, stream);
@@ -150,6 +155,7 @@ impl Gate {
         place.returned = began.saturating_add(self.call.bounded(now.saturating_sub(began)));
         let ended = protocol::end(&mut place, begun);
         protocol::returned(&mut place, ended);
+        self.watch(copy);
     }
 
     /// Handles a launch that the driver refused.

@@ -173,7 +173,7 @@ impl Admission<'_> {
     }
 
     /// Takes what is reserved for work before it is in flight.
-    fn reserve(&mut self, ns: u64, now: u64) {
+    pub(super) fn reserve(&mut self, ns: u64, now: u64) {
         self.reserved_ns = self.reserved_ns.saturating_add(ns);
         self.shares.charge(ns, now);
     }
@@ -183,11 +183,6 @@ impl Admission<'_> {
         let owed = now.saturating_sub(paid_until).min(LEFT_NS);
         self.shares.charge_as_of(paid_until, owed, now);
         owed
-    }
-
-    /// A thread waits in a call of the driver, or no thread does.
-    pub(crate) fn set_waiting(&mut self, waits: bool) {
-        self.unknown.set_waited(waits);
     }
 
     /// Gives back what was reserved for nothing.

@@ -1,29 +1,31 @@
-//! Launches of unknown length that are waited for: on a device, one at a time of all the processes of a container is in
-//! flight.
+//! Launches of unknown length: on a device, one at a time of all the processes of a container is in flight.
 //!
 //! How long such a launch takes is known when its process has seen its end. Several in flight together take turns of the
 //! device, all end late, and all of that is paid for afterwards: without it `T2 8 never seen, 20 ms, 50, beside 10 us, 50`
-//! leaves the other container 25 of 37. But a process notices an end in a call, and it may make none for long. So others
-//! wait only for one that is waited for in a call of the driver, whose end is noticed at once, and for the moment in
-//! which that call is to be expected.
+//! leaves the other container 25 of 37. A process notices an end in a call, and it may make none for long: so where there
+//! are other processes of the container, a thread looks for it ([`Meter::watch`](crate::throttle::Meter::watch)), and
+//! charges what has passed.
 //!
 //! One word of the device says which process has one in flight:
 //!
 //! ```text
-//! Word   when it was admitted >> 10:47   it is waited for:1   process:16      zero: none
+//! Word   when it was admitted >> 10:47   it is launched:1   process:16      zero: none
 //! ```
 //!
-//! Kernels of several processes may wait for each other, and a process may die with its word set: none is refused for
-//! longer than [`PATIENCE_NS`].
+//! The driver may take long to launch it, since it loads the function: what is not launched counts for a moment. Kernels of
+//! several processes may wait for each other, and a process may die with its word set: none is refused for longer than
+//! [`PATIENCE_NS`]. By then what has passed is charged, and the gate is closed.
 
 use crate::sync::Word;
 
 /// The launches of unknown length of one process, among those of its container.
 #[derive(Debug)]
 pub(crate) struct UnknownLaunches<'a> {
-    /// The device's word, if there are other processes, and what this process is called in it.
+    /// The device's word, and what this process is called in it.
     word: Option<&'a Word>,
     process: u16,
+    /// There are other processes on the device.
+    is_shared: bool,
     /// What this process has put there.
     noted: Option<u64>,
     /// Since when one of this process is refused.
@@ -32,28 +34,33 @@ pub(crate) struct UnknownLaunches<'a> {
 
 /// For how long one is refused.
 const PATIENCE_NS: u64 = 500_000_000;
-/// In this time after its launch a program calls what waits for it.
+/// In this time the driver launches a function that is loaded.
 const SOON_NS: u64 = 1_000_000;
 /// Times are kept in units of 2^10 ns.
 const UNIT_BITS: u32 = 10;
 const PROCESS_BITS: u32 = 16;
 const PROCESS: u64 = (1 << PROCESS_BITS) - 1;
-const WAITED: u64 = 1 << PROCESS_BITS;
+const LAUNCHED: u64 = 1 << PROCESS_BITS;
 
 impl<'a> UnknownLaunches<'a> {
     /// Those of the process with this number, which is not zero.
     pub(crate) const fn new(word: Option<&'a Word>, process: u16) -> Self {
-        Self { word, process, noted: None, refused_since: None }
+        Self { word, process, is_shared: false, noted: None, refused_since: None }
+    }
+
+    /// Sets whether there are other processes of the container on the device.
+    pub(crate) const fn set_shared(&mut self, is_shared: bool) {
+        self.is_shared = is_shared;
     }
 
     /// Returns whether one may go now, which is then noted.
     pub(crate) fn begin(&mut self, now: u64) -> bool {
-        let Some(word) = self.word else { return true };
+        let Some(word) = self.word.filter(|_| self.is_shared) else { return true };
         let found = word.load();
         let is_others = found != 0 && found & PROCESS != u64::from(self.process);
         let passed = now.abs_diff(found >> (PROCESS_BITS + 1) << UNIT_BITS);
         let noted = now >> UNIT_BITS << (PROCESS_BITS + 1) | u64::from(self.process);
-        if is_others && (found & WAITED != 0 || passed < SOON_NS) {
+        if is_others && (found & LAUNCHED != 0 || passed < SOON_NS) {
             let since = *self.refused_since.get_or_insert(now);
             if now.saturating_sub(since) < PATIENCE_NS {
                 return false;
@@ -71,13 +78,18 @@ impl<'a> UnknownLaunches<'a> {
         self.refused_since = None;
     }
 
-    /// What is in flight is waited for, or no longer.
-    pub(crate) fn set_waited(&mut self, is_waited: bool) {
+    /// The driver has taken the launch.
+    pub(crate) fn launched(&mut self) {
         if let (Some(word), Some(noted)) = (self.word, self.noted) {
-            let next = if is_waited { noted | WAITED } else { noted & !WAITED };
+            let next = noted | LAUNCHED;
             // Another process did not wait for it.
             self.noted = word.replace(noted, next).is_ok().then_some(next);
         }
+    }
+
+    /// Returns whether there are other processes of the container on the device.
+    pub(crate) const fn is_shared(&self) -> bool {
+        self.is_shared
     }
 
     /// None of this process is in flight any more.

@@ -12,13 +12,11 @@ impl<E> Meter<'_, E> {
     /// container its guarantee as long as it waits.
     pub fn wait_begins(&mut self) {
         self.timeline.wait_begins();
-        self.admission.set_waiting(true);
     }
 
     /// Records that a call has returned whose wait had [begun](Self::wait_begins).
     pub fn wait_ends(&mut self) {
         self.timeline.wait_ends();
-        self.admission.set_waiting(self.timeline.is_waiting());
     }
 
     /// Records that a call that waits until these streams are empty returned at `now`, having waited since `began`.

@@ -38,11 +38,10 @@ impl<E> Meter<'_, E> {
         self.admission.limit().borrows()
     }
 
-    /// Returns whether others have to know when threads of this process [wait](Self::wait_begins): a container that borrows,
-    /// and other processes of this one while a launch of unknown length is in flight.
+    /// Returns whether others have to know when threads of this process [wait](Self::wait_begins): a container that borrows.
     #[must_use]
     pub fn is_watched(&self) -> bool {
-        self.timeline.turns().are_watched() || self.admission.has_unmeasured()
+        self.timeline.turns().are_watched()
     }
 
     /// Beside a process that publishes no report nothing is lent: what it leaves is unknown.

@@ -17,7 +17,9 @@ const LATER: u64 = NOW + 10_000_000;
 const MUCH_LATER: u64 = LATER + 600_000_000;
 
 fn of(process: u16, word: &Word) -> UnknownLaunches<'_> {
-    UnknownLaunches::new(Some(word), process)
+    let mut launches = UnknownLaunches::new(Some(word), process);
+    launches.set_shared(true);
+    launches
 }
 
 /// Both begin at once: one of them goes, and the other one when that has ended.
@@ -35,7 +37,7 @@ fn of_two_that_begin_at_once_one_goes() {
     });
 }
 
-/// A process dies at any access, waited for or not: what it leaves refuses others for [half a second](MUCH_LATER) at most,
+/// A process dies at any access, launched or not: what it leaves refuses others for [half a second](MUCH_LATER) at most,
 /// and what another one has noted since is that one's.
 #[test]
 fn a_death_holds_up_no_other_for_long() {
@@ -47,7 +49,7 @@ fn a_death_holds_up_no_other_for_long() {
                 burn(steps, || {
                     let mut launches = of(1, &first);
                     launches.begin(NOW);
-                    launches.set_waited(true);
+                    launches.launched();
                     launches.end();
                 });
             });
@@ -56,7 +58,7 @@ fn a_death_holds_up_no_other_for_long() {
             dies.join().unwrap();
             let goes_later = second.begin(LATER) || second.begin(MUCH_LATER);
             assert!(goes || goes_later);
-            second.set_waited(true);
+            second.launched();
             assert!(!of(3, &word).begin(MUCH_LATER), "the second one's is noted");
         });
     }

@@ -23,51 +23,121 @@ fn process(words: &Words, number: u16) -> Bench<'_> {
     let bucket = Bucket::new(&words[0], Share::ONE_HALF);
     let gang = Gang::new(vec![DeviceWords::new(words.each_ref())], 0, number);
     bench.meter = Meter::new(bucket, NOW).among(gang);
+    bench.meter.set_shared(true);
     bench.stream = bench.meter.stream(NOW);
     bench
 }
 
+impl Bench<'_> {
+    /// The thread that looks for ends does so at this time.
+    fn watch(&mut self, now: u64) -> bool {
+        self.now = now;
+        self.meter.watch(now, &mut self.card)
+    }
+
+    /// The device begins with the latest launch.
+    fn begins(&mut self) {
+        let before = self.card.events.len() - 2;
+        self.card.events[before] = Reached::At(self.now);
+        let _ = self.watch(self.now);
+    }
+}
+
 #[test]
-fn one_of_another_process_waits_until_one_that_is_waited_for_is_measured() {
+fn one_of_another_process_waits_until_one_is_measured() {
     let words = Words::default();
     let [mut first, mut second] = [1, 2].map(|number| process(&words, number));
     second.run(OTHER, MS);
+    first.now = second.now;
     assert!(first.launch(NEW));
-    first.meter.wait_begins();
-    second.now = first.now + 20 * MS;
+    second.now += 20 * MS;
     assert!(!second.launch(NEW), "either may take any time");
     assert!(second.launch(OTHER), "this one is known");
-    // The first process sees that it took 1 ms.
+    // The thread that looks sees that it took 1 ms.
     first.card.events.fill(Reached::At(first.now + MS));
-    first.now += 2 * MS;
-    first.meter.settle_finished(first.now, &mut first.card);
+    assert!(!first.watch(first.now + 2 * MS));
     assert!(second.launch(NEW));
 }
 
-/// Its end may go unnoticed for long.
+/// The driver loads the function first, which may take any time.
 #[test]
-fn one_that_is_not_waited_for_holds_up_others_for_a_moment_alone() {
+fn one_that_the_driver_has_not_taken_holds_up_others_for_a_moment_alone() {
     let words = Words::default();
     let [mut first, mut second] = [1, 2].map(|number| process(&words, number));
-    assert!(first.launch(NEW));
+    let _permit = first.ask(NEW).unwrap();
     second.now = NOW + MS / 2;
-    assert!(!second.launch(NEW), "the call that waits for it is to be expected");
+    assert!(!second.launch(NEW));
     second.now = NOW + 2 * MS;
     assert!(second.launch(NEW));
 }
 
+/// What waits for the host uses no device, and what it waits for may be another process's.
 #[test]
-fn one_that_is_waited_for_no_longer_holds_up_no_other() {
+fn one_that_has_not_begun_holds_up_no_other_for_long() {
     let words = Words::default();
     let [mut first, mut second] = [1, 2].map(|number| process(&words, number));
     assert!(first.launch(NEW));
-    first.meter.wait_begins();
-    first.meter.wait_begins();
-    first.meter.wait_ends();
-    second.now = NOW + 5 * MS;
-    assert!(!second.launch(NEW), "another thread waits still");
-    first.meter.wait_ends();
+    assert!(first.watch(NOW + 99 * MS));
+    second.now = NOW + 99 * MS;
+    assert!(!second.launch(NEW));
+    assert!(first.watch(NOW + 100 * MS), "its end is still to be seen");
     assert!(second.launch(NEW));
+}
+
+/// A process whose launch runs, and that makes no call, is charged all the same.
+#[test]
+fn what_has_passed_is_charged_before_the_end() {
+    let words = Words::default();
+    let [mut first, mut second] = [1, 2].map(|number| process(&words, number));
+    second.run(OTHER, MS);
+    first.now = second.now;
+    let began = first.now;
+    assert!(first.launch(NEW));
+    first.begins();
+    for ms in 1..=300 {
+        assert!(first.watch(began + ms * MS));
+    }
+    second.now = began + 300 * MS;
+    assert!(!second.launch(OTHER), "150 ms are missing");
+    let opens_at = second.meter.out_of_debt_at(second.now);
+    assert!((opens_at - began).abs_diff(560 * MS) <= 20 * MS, "{} ms", (opens_at - began) / MS);
+    // It took no longer than that: nothing is charged twice.
+    first.card.events.fill(Reached::At(began + 300 * MS));
+    assert!(!first.watch(began + 301 * MS));
+    let opens_again_at = second.meter.out_of_debt_at(second.now + MS);
+    assert!(opens_at.abs_diff(opens_again_at) <= 2 * MS, "{opens_at} {opens_again_at}");
+    assert_eq!(first.meter.totals().busy_ns / MS, 300);
+}
+
+/// A kernel that never ends may be what another process waits for.
+#[test]
+fn no_more_than_ten_seconds_are_charged_before_the_end() {
+    let words = Words::default();
+    let mut first = process(&words, 1);
+    let began = first.now;
+    assert!(first.launch(NEW));
+    first.begins();
+    for second in 1..=30 {
+        assert!(first.watch(began + second * 1_000 * MS));
+    }
+    let owed_until = first.meter.out_of_debt_at(began + 30_000 * MS);
+    assert!(owed_until <= began + 30_000 * MS, "10 s of half of the device flow in in 20 s");
+}
+
+/// A process whose own launches wait for one of unknown length goes on after ten seconds, as one that is alone does.
+#[test]
+fn what_is_charged_before_the_end_stalls_nothing() {
+    let words = Words::default();
+    let mut first = process(&words, 1);
+    first.run(OTHER, MS);
+    let began = first.now;
+    assert!(first.launch(NEW));
+    first.begins();
+    let goes_at = (1..60).find(|second| {
+        first.watch(began + second * 1_000 * MS);
+        first.launch(NEW)
+    });
+    assert_eq!(goes_at, Some(10));
 }
 
 /// It is asked again soon, but not all the time: the thread would keep a core busy.
@@ -76,7 +146,6 @@ fn a_waiting_thread_looks_for_a_moment_and_then_sleeps() {
     let words = Words::default();
     let [mut first, mut second] = [1, 2].map(|number| process(&words, number));
     assert!(first.launch(NEW));
-    first.meter.wait_begins();
     let allowance = Arc::default();
     let mut looks = 0;
     while second.now < NOW + 100 * MS {
@@ -103,16 +172,22 @@ fn none_is_refused_for_longer_than_half_a_second() {
     for turn in 0..20 {
         first.now = NOW + turn * 24 * MS;
         assert!(first.launch(Launch::kernel(Signature::kernel(100 + turn, 1024))));
-        first.meter.wait_begins();
         assert!(waits(&mut second, first.now + 2 * MS), "{turn}");
         first.card.events.fill(Reached::At(first.now + MS));
-        first.now += 3 * MS;
-        first.meter.settle_finished(first.now, &mut first.card);
-        first.meter.wait_ends();
+        first.watch(first.now + 3 * MS);
     }
     assert!(first.launch(NEW));
-    first.meter.wait_begins();
     assert!(!waits(&mut second, NOW + 503 * MS));
+}
+
+/// Nothing is noted, and no thread has to look.
+#[test]
+fn a_process_that_is_alone_waits_for_none() {
+    let words = Words::default();
+    let [mut first, mut second] = [1, 2].map(|number| process(&words, number));
+    first.meter.set_shared(false);
+    assert!(first.launch(NEW) && !first.meter.wants_watch());
+    assert!(second.launch(NEW) && second.meter.wants_watch());
 }
 
 #[test]
@@ -139,6 +214,7 @@ fn a_false_word_refuses_for_half_a_second_at_most() {
     for found in [7, 0x1_0007, 0xffff, u64::MAX, u64::MAX - 0xffff] {
         word.store(found);
         let mut launches = UnknownLaunches::new(Some(&word), 1);
+        launches.set_shared(true);
         assert!(launches.begin(NOW) || launches.begin(NOW + 500 * MS), "{found:x}");
     }
 }

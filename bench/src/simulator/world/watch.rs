@@ -1,0 +1,44 @@
+//! The library's own thread of a process: it looks for the ends of launches of unknown length, for which other processes
+//! of the container wait.
+
+use super::World;
+use super::metered::Metered;
+use super::thread::{State, Thread};
+use crate::simulator::program::Act;
+use gpucap_core::throttle::WATCH_NS;
+
+impl Thread {
+    /// One that does nothing until it is [needed](World::watch).
+    pub(super) fn watcher(process: usize) -> Self {
+        let (program, allowances) = (Box::new(|_: u64, _: &mut _| Act::Die), Vec::new());
+        Self { process, program, allowances, state: State::Gone, blocked: false }
+    }
+}
+
+impl World<'_> {
+    /// Has it look, if other processes wait for the end of what was launched in a stream.
+    pub(super) fn watch(&mut self, thread: usize, stream: usize) {
+        let wants = self.metered(thread, stream).is_some_and(|place| place.meter.wants_watch());
+        let tenant = &mut self.processes[self.threads[thread].process];
+        if wants && !std::mem::replace(&mut tenant.is_watching, true) {
+            let watcher = tenant.watcher;
+            self.later(watcher, WATCH_NS, State::Watching);
+        }
+    }
+
+    pub(super) fn look_for_ends(&mut self, watcher: usize) {
+        let (now, process) = (self.now, self.threads[watcher].process);
+        let mut goes_on = false;
+        for stream in 0..self.processes[process].streams.len() {
+            self.look_around(watcher, stream, false);
+            if let Some(Metered { meter, probe, .. }) = &mut self.metered(watcher, stream) {
+                goes_on |= meter.watch(now, probe);
+            }
+        }
+        self.processes[process].is_watching = goes_on;
+        if goes_on {
+            let (_, late_ns) = self.setup.wake_ns;
+            self.later(watcher, WATCH_NS + late_ns, State::Watching);
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! A thread of the library's own, and the end of the process.
+
+use core::mem::MaybeUninit;
+use std::io;
+use std::thread::{Builder, Thread};
+
+/// Enough for the driver's calls, and for tools that it calls back in them.
+const STACK_BYTES: usize = 512 << 10;
+
+// SAFETY: the signature is that of glibc's `stdlib.h`.
+unsafe extern "C" {
+    fn atexit(work: extern "C" fn()) -> core::ffi::c_int;
+}
+
+/// Begins a thread that takes no signals: those of the process are for the program's threads.
+///
+/// # Errors
+/// The system allows no further thread.
+pub(crate) fn spawn(work: impl FnOnce() + Send + 'static) -> io::Result<Thread> {
+    let mut all = MaybeUninit::<libc::sigset_t>::zeroed();
+    let mut before = MaybeUninit::<libc::sigset_t>::zeroed();
+    // SAFETY: both places are writable; a thread inherits the mask, and this one has its own back below.
+    unsafe {
+        libc::sigfillset(all.as_mut_ptr());
+        libc::pthread_sigmask(libc::SIG_BLOCK, all.as_ptr(), before.as_mut_ptr());
+    }
+    let spawned = Builder::new().name("gpucap".into()).stack_size(STACK_BYTES).spawn(work);
+    // SAFETY: the mask that the call above stored.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), core::ptr::null_mut()) };
+    spawned.map(|handle| handle.thread().clone())
+}
+
+/// Has the process do this before it ends by a return of `main` or by `exit`, and before what was asked for earlier.
+pub(crate) fn before_exit(work: extern "C" fn()) {
+    // SAFETY: the function stays: the library is never unloaded.
+    unsafe { atexit(work) };
+}
