@@ -295,10 +295,11 @@ impl<'a, E> Meter<'a, E> {
         self.admission.wants_watch()
     }
 
-    /// Settles what has finished, and charges what launches of unknown length have used up so far. Returns whether to
-    /// do so again: one is in flight.
+    /// Settles what has finished in streams with a launch of unknown length, and charges what such launches have used up
+    /// so far. Returns whether to do so again: one is in flight.
     pub fn watch(&mut self, now: u64, events: &mut impl Events<Event = E>) -> bool {
-        self.settle_all(now, events);
+        let unmeasured = self.timeline.unmeasured();
+        unmeasured.into_iter().for_each(|stream| self.collect_in(stream, now, events));
         self.admission.watch(now, &mut self.timeline)
     }
 

@@ -261,6 +261,18 @@ impl<E> Timeline<E> {
         operations.filter(|operation| operation.cost.unmeasured).count() as u64
     }
 
+    /// Returns the streams in which a launch of unknown length is in flight.
+    pub(crate) fn unmeasured(&self) -> Vec<StreamId> {
+        let is_unmeasured = |pending: &Pending<E>| {
+            pending.operation.as_ref().is_some_and(|operation| operation.cost.unmeasured)
+        };
+        let has_one = |id: &StreamId| {
+            let stream = self.streams.get(usize::from(id.0));
+            stream.is_some_and(|stream| stream.pending.iter().any(is_unmeasured))
+        };
+        self.ids().filter(has_one).collect()
+    }
+
     /// Extends what is reserved for launches of unknown length that have begun to what they have used up, but for
     /// [`MOST_EXTENDED_NS`]. Returns by how much.
     pub(crate) fn extend_unmeasured(&mut self, now: u64) -> u64 {
@@ -268,8 +280,13 @@ impl<E> Timeline<E> {
         let mut more_ns = 0;
         for stream in streams {
             let since = stream.since;
-            let Some(front) = stream.pending.front_mut().filter(|front| front.mark.is_none()) else { continue };
-            let Some(operation) = front.operation.as_mut().filter(|it| it.cost.unmeasured) else { continue };
+            let Some(front) = stream.pending.front_mut().filter(|front| front.mark.is_none())
+            else {
+                continue;
+            };
+            let Some(operation) = front.operation.as_mut().filter(|it| it.cost.unmeasured) else {
+                continue;
+            };
             let start = since.max(operation.returned);
             let used_ns = turns.part(now.saturating_sub(start), start, now);
             let grown_ns = used_ns.min(MOST_EXTENDED_NS).saturating_sub(operation.cost.ns);
