@@ -8,11 +8,12 @@
 mod ends;
 mod metered;
 mod oracle;
+mod outcome;
 mod pages;
 mod thread;
 mod watch;
 
-use super::card::{BIN_NS, Card, Collective, Spun};
+use super::card::{BIN_NS, Card, Collective};
 use super::dice::Dice;
 use super::program::Program;
 use super::setup::{Ablation, Setup};
@@ -28,6 +29,7 @@ use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::sync::Arc;
 use thread::{State, Thread};
 
+pub use outcome::Outcome;
 pub use pages::{Flaps, Page, Says};
 
 /// A process: its threads, its streams, and its container.
@@ -40,29 +42,6 @@ pub struct Process {
     pub first: usize,
     /// For each of its cards: its seat in the container, and its limit; `None` where it has none.
     pub limits: Vec<Option<(usize, ComputeLimit)>>,
-}
-
-/// The result of a process on a card.
-#[derive(Debug, Clone, Default)]
-pub struct Outcome {
-    /// Busy time of the card for it, by bin of [`card::BIN_NS`](super::card::BIN_NS).
-    pub busy: Vec<u64>,
-    /// Time in which the card switched to it, by bin.
-    pub switches: Vec<u64>,
-    /// Solo nanoseconds of the kernels that it completed.
-    pub work: u64,
-    /// How long each launch was held back.
-    pub waits: Vec<u64>,
-    /// How many of them the meter admitted: the others went out of an allowance.
-    pub metered: u64,
-    /// How it waited for its peers on other cards.
-    pub spun: Spun,
-    /// The longest hold of a stream, from the call that holds to the one that releases.
-    pub held_most: u64,
-    /// Its meter's totals.
-    pub totals: Totals,
-    /// For how long its threads did nothing, in the mean of the threads.
-    pub paused_ns: u64,
 }
 
 /// The simulated machine and the clock.

@@ -19,11 +19,10 @@ unsafe extern "C" {
 pub(crate) fn spawn(work: impl FnOnce() + Send + 'static) -> io::Result<Thread> {
     let mut all = MaybeUninit::<libc::sigset_t>::zeroed();
     let mut before = MaybeUninit::<libc::sigset_t>::zeroed();
-    // SAFETY: both places are writable; a thread inherits the mask, and this one has its own back below.
-    unsafe {
-        libc::sigfillset(all.as_mut_ptr());
-        libc::pthread_sigmask(libc::SIG_BLOCK, all.as_ptr(), before.as_mut_ptr());
-    }
+    // SAFETY: the place is writable.
+    unsafe { libc::sigfillset(all.as_mut_ptr()) };
+    // SAFETY: the set is filled, and the other place is writable; this thread has its own mask back below.
+    unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, all.as_ptr(), before.as_mut_ptr()) };
     let spawned = Builder::new().name("gpucap".into()).stack_size(STACK_BYTES).spawn(work);
     // SAFETY: the mask that the call above stored.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), core::ptr::null_mut()) };

@@ -24,7 +24,7 @@ use gpucap_core::throttle::{
 };
 use gpucap_core::units::{ComputeLimit, Share};
 use parking_lot::Mutex;
-use watch::Watcher;
+use std::thread::Thread;
 
 /// A device with a compute limit.
 pub(crate) struct Gate {
@@ -42,7 +42,8 @@ pub(crate) struct Gate {
     is_watched: AtomicBool,
     /// Others wait for the end of a launch of unknown length.
     wants_watch: AtomicBool,
-    watcher: Watcher,
+    /// The thread that looks for that, if there is one.
+    watcher: Mutex<Option<Thread>>,
     inside: Mutex<Inside>,
 }
 
@@ -95,7 +96,7 @@ impl Gate {
             peers,
             is_watched: AtomicBool::new(false),
             wants_watch: AtomicBool::new(false),
-            watcher: Watcher::default(),
+            watcher: Mutex::default(),
             inside,
         })
     }

@@ -111,7 +111,7 @@ impl Ledger {
         self.owners.iter().enumerate().take(high_water)
     }
 
-    /// Whether other processes have a slot too, dead ones that nobody has found yet among them.
+    /// Whether other processes have a slot too; dead ones keep theirs until they are found.
     pub fn has_others(&self, own: Slot) -> bool {
         self.claimed().any(|(index, record)| index != own.index() && record.identity().is_some())
     }

@@ -16,6 +16,7 @@ mod recheck;
 pub(crate) mod reserve;
 pub(crate) mod shares;
 pub(crate) mod unknown;
+mod watch;
 
 use bucket::{Bucket, PERIOD_NS};
 use gang::Gang;
@@ -329,44 +330,6 @@ impl<'a> Admission<'a> {
     fn begins_unknown<E>(&mut self, now: u64, timeline: &Timeline<E>) -> bool {
         self.unmeasured <= timeline.stuck_unmeasured(now)
             && (self.gang.meets(now) || self.unknown.begin(now))
-    }
-
-    /// What the launches of unknown length took has been charged: if none is in flight any more, another process may
-    /// have one.
-    pub(crate) fn note_unknown(&mut self) {
-        if self.unmeasured == 0 {
-            self.unknown.end();
-        }
-    }
-
-    /// The driver has taken a launch.
-    pub(crate) fn launched(&mut self, reserved: Reserved) {
-        if reserved.unmeasured {
-            self.unknown.launched();
-        }
-    }
-
-    /// Sets whether there are other processes of the container on the device.
-    pub(crate) const fn set_shared(&mut self, is_shared: bool) {
-        self.unknown.set_shared(is_shared);
-    }
-
-    /// Returns whether others may be waiting for the end of a launch of unknown length.
-    pub(crate) const fn wants_watch(&self) -> bool {
-        self.unmeasured > 0 && self.unknown.is_shared()
-    }
-
-    /// Takes what launches of unknown length have used up so far beyond what is reserved for them. Returns whether to do so
-    /// again.
-    pub(crate) fn watch<E>(&mut self, now: u64, timeline: &mut Timeline<E>) -> bool {
-        let more_ns = timeline.extend_unmeasured(now);
-        if more_ns > 0 {
-            self.reserve(more_ns, now);
-        }
-        if self.unmeasured <= timeline.stuck_unmeasured(now) {
-            self.unknown.end();
-        }
-        self.unmeasured > 0
     }
 
     /// Returns whether a launch goes through a closed gate. The peers of a collective spin until it comes, and are

@@ -13,12 +13,7 @@ use crate::sys;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use core::time::Duration;
 use gpucap_core::throttle::WATCH_NS;
-use parking_lot::Mutex;
-use std::thread::{Thread, park_timeout};
-
-/// The thread of a gate, if there is one.
-#[derive(Default)]
-pub(super) struct Watcher(Mutex<Option<Thread>>);
+use std::thread::park_timeout;
 
 /// For how long it stays without work: programs launch many new functions as they start.
 const LINGER: Duration = Duration::from_secs(1);
@@ -38,7 +33,7 @@ impl Gate {
         if !self.wants_watch() {
             return;
         }
-        let mut thread = self.watcher.0.lock();
+        let mut thread = self.watcher.lock();
         if let Some(thread) = &*thread {
             return thread.unpark();
         }
@@ -58,7 +53,7 @@ impl Gate {
                 sys::sleep_until(sys::monotonic_ns().saturating_add(WATCH_NS));
             }
             park_timeout(LINGER);
-            let mut thread = self.watcher.0.lock();
+            let mut thread = self.watcher.lock();
             if !self.wants_watch() || IS_ENDING.load(SeqCst) {
                 *thread = None;
                 return;
