@@ -43,7 +43,7 @@ pub use event::{Events, Reached};
 pub use meter::{Meter, Totals, Verdict};
 pub use signature::{Launch, Signature};
 pub use timeline::stream::StreamId;
-pub use upkeep::{Looks, Upkeep, WATCH_NS};
+pub use upkeep::{Looks, Upkeep};
 pub use usage_report::{PeerReport, UsageReport};
 
 #[cfg(all(test, loom))]

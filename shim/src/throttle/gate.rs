@@ -229,12 +229,12 @@ impl Gate {
         });
     }
 
-    /// Looks for the ends of launches of unknown length. Returns whether to do so again.
-    fn look_for_ends(&self, copy: &DriverCopy) -> bool {
+    /// Looks for the ends of launches of unknown length. Returns when to do so again.
+    fn look_for_ends(&self, copy: &DriverCopy) -> Option<u64> {
         let now = sys::monotonic_ns();
         self.look_around(now, false);
         let watch = |inside: &mut Inside| inside.meter.watch(now, &mut inside.timing.reader(copy));
-        self.asking(copy, watch) == Some(true)
+        self.asking(copy, watch).flatten()
     }
 
     fn wants_watch(&self) -> bool {

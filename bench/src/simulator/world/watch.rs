@@ -5,7 +5,6 @@ use super::World;
 use super::metered::Metered;
 use super::thread::{State, Thread};
 use crate::simulator::program::Act;
-use gpucap_core::throttle::WATCH_NS;
 
 impl Thread {
     /// One that does nothing until it is [needed](World::watch).
@@ -22,23 +21,24 @@ impl World<'_> {
         let tenant = &mut self.processes[self.threads[thread].process];
         if wants && !std::mem::replace(&mut tenant.is_watching, true) {
             let watcher = tenant.watcher;
-            self.later(watcher, WATCH_NS, State::Watching);
+            let (_, late_ns) = self.setup.wake_ns;
+            self.later(watcher, late_ns, State::Watching);
         }
     }
 
     pub(super) fn look_for_ends(&mut self, watcher: usize) {
         let (now, process) = (self.now, self.threads[watcher].process);
-        let mut goes_on = false;
+        let mut again: Option<u64> = None;
         for stream in 0..self.processes[process].streams.len() {
             self.look_around(watcher, stream, false);
             if let Some(Metered { meter, probe, .. }) = &mut self.metered(watcher, stream) {
-                goes_on |= meter.watch(now, probe);
+                again = again.into_iter().chain(meter.watch(now, probe)).min();
             }
         }
-        self.processes[process].is_watching = goes_on;
-        if goes_on {
+        self.processes[process].is_watching = again.is_some();
+        if let Some(at) = again {
             let (_, late_ns) = self.setup.wake_ns;
-            self.later(watcher, WATCH_NS + late_ns, State::Watching);
+            self.later(watcher, at - now + late_ns, State::Watching);
         }
     }
 }

@@ -288,16 +288,16 @@ impl<'a, E> Meter<'a, E> {
         self.admission.set_shared(is_shared);
     }
 
-    /// Returns whether other processes of the container wait for the end of a launch of unknown length: then
-    /// [`watch`](Self::watch) is to be called each millisecond or so, for as long as that says so.
+    /// Returns whether other processes of the container may be waiting for the end of a launch of unknown length: then
+    /// [`watch`](Self::watch) is to be called, and again when that says so.
     #[must_use]
     pub const fn wants_watch(&self) -> bool {
         self.admission.wants_watch()
     }
 
     /// Settles what has finished in streams with a launch of unknown length, and charges what such launches have used up
-    /// so far. Returns whether to do so again: one is in flight.
-    pub fn watch(&mut self, now: u64, events: &mut impl Events<Event = E>) -> bool {
+    /// so far. Returns when to do so again; `None`: none is in flight.
+    pub fn watch(&mut self, now: u64, events: &mut impl Events<Event = E>) -> Option<u64> {
         let unmeasured = self.timeline.unmeasured();
         unmeasured.into_iter().for_each(|stream| self.collect_in(stream, now, events));
         self.admission.watch(now, &mut self.timeline)

@@ -273,6 +273,13 @@ impl<E> Timeline<E> {
         self.ids().filter(has_one).collect()
     }
 
+    /// Returns when the latest of them was launched.
+    pub(crate) fn latest_unmeasured(&self) -> Option<u64> {
+        let pending = self.streams.iter().flat_map(|stream| &stream.pending);
+        let operations = pending.filter_map(|pending| pending.operation.as_ref());
+        operations.filter(|it| it.cost.unmeasured).map(|it| it.returned).max()
+    }
+
     /// Extends what is reserved for launches of unknown length that have begun to what they have used up,
     /// [`MOST_EXTENDED_NS`] at most. Returns by how much. Without this,
     /// `T2 8 processes with functions never seen, 5000 ms, 10` gets all of the device in its richest 10 s.

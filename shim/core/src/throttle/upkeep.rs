@@ -16,9 +16,6 @@
 
 use crate::sync::{Counter, Word};
 
-/// How often the end of a launch of unknown length is looked for that other processes of the container wait for.
-pub const WATCH_NS: u64 = 200_000;
-
 /// When a process last did what, on one device. Its threads share it.
 #[derive(Debug, Default)]
 pub struct Upkeep {

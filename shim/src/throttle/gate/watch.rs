@@ -12,7 +12,6 @@ use crate::driver::DriverCopy;
 use crate::sys;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use core::time::Duration;
-use gpucap_core::throttle::WATCH_NS;
 use std::thread::park_timeout;
 
 /// For how long it stays without work: programs launch many new functions as they start.
@@ -49,8 +48,8 @@ impl Gate {
 
     fn look_until_idle(&self, copy: &DriverCopy) {
         loop {
-            while look(|| self.look_for_ends(copy)) == Some(true) {
-                sys::sleep_until(sys::monotonic_ns().saturating_add(WATCH_NS));
+            while let Some(again) = look(|| self.look_for_ends(copy)) {
+                sys::sleep_until(again);
             }
             park_timeout(LINGER);
             let mut thread = self.watcher.lock();
@@ -63,18 +62,18 @@ impl Gate {
 
     fn look_in_place(&self, copy: &DriverCopy) {
         let until = sys::monotonic_ns().saturating_add(MOST_IN_PLACE_NS);
-        while self.look_for_ends(copy) && sys::monotonic_ns() < until {
-            sys::sleep_until(sys::monotonic_ns().saturating_add(WATCH_NS));
+        while let Some(again) = self.look_for_ends(copy).filter(|again| *again < until) {
+            sys::sleep_until(again);
         }
     }
 }
 
-/// Looks, unless the process is ending.
-fn look(look: impl FnOnce() -> bool) -> Option<bool> {
+/// Looks, unless the process is ending. Returns when to do so again.
+fn look(look: impl FnOnce() -> Option<u64>) -> Option<u64> {
     LOOKING.fetch_add(1, SeqCst);
-    let looked = (!IS_ENDING.load(SeqCst)).then(look);
+    let again = if IS_ENDING.load(SeqCst) { None } else { look() };
     LOOKING.fetch_sub(1, SeqCst);
-    looked
+    again
 }
 
 /// Has this process [leave the driver](leave_the_driver) before it ends. A child made by `fork` has none of its parent's

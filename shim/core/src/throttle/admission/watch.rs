@@ -3,6 +3,12 @@
 use super::Admission;
 use crate::throttle::timeline::{Timeline, stream::Reserved};
 
+/// How soon the end of one is looked for again: after this part of the time for which it has been in flight, but not more
+/// often than each fifth of a millisecond, and at least each hundredth of a second.
+const PART: u64 = 64;
+const SOONEST_NS: u64 = 200_000;
+const LATEST_NS: u64 = 10_000_000;
+
 impl Admission<'_> {
     /// What the launches of unknown length took has been charged: if none is in flight any more, another process may
     /// have one.
@@ -29,9 +35,9 @@ impl Admission<'_> {
         self.unmeasured > 0 && self.unknown.is_shared()
     }
 
-    /// Takes what launches of unknown length have used up so far beyond what is reserved for them. Returns whether to do so
-    /// again.
-    pub(crate) fn watch<E>(&mut self, now: u64, timeline: &mut Timeline<E>) -> bool {
+    /// Takes what launches of unknown length have used up so far beyond what is reserved for them. Returns when to do so
+    /// again; `None`: none is in flight.
+    pub(crate) fn watch<E>(&mut self, now: u64, timeline: &mut Timeline<E>) -> Option<u64> {
         let more_ns = timeline.extend_unmeasured(now);
         if more_ns > 0 {
             self.reserve(more_ns, now);
@@ -39,6 +45,8 @@ impl Admission<'_> {
         if self.unmeasured <= timeline.stuck_unmeasured(now) {
             self.unknown.end();
         }
-        self.unmeasured > 0
+        let passed = now.saturating_sub(timeline.latest_unmeasured().unwrap_or(now));
+        let again = now.saturating_add((passed / PART).clamp(SOONEST_NS, LATEST_NS));
+        (self.unmeasured > 0).then_some(again)
     }
 }

@@ -32,7 +32,7 @@ impl Bench<'_> {
     /// The thread that looks for ends does so at this time.
     fn watch(&mut self, now: u64) -> bool {
         self.now = now;
-        self.meter.watch(now, &mut self.card)
+        self.meter.watch(now, &mut self.card).is_some()
     }
 
     /// The device begins with the latest launch.
@@ -138,6 +138,21 @@ fn what_is_charged_before_the_end_stalls_nothing() {
         first.launch(NEW)
     });
     assert_eq!(goes_at, Some(10));
+}
+
+/// A thread that looks each fifth of a millisecond would do so for ever, if a stream waits for the host for ever.
+#[test]
+fn what_has_been_in_flight_for_long_is_looked_at_seldom() {
+    let words = Words::default();
+    let mut first = process(&words, 1);
+    assert!(first.launch(NEW));
+    let after = |bench: &mut Bench<'_>, passed| {
+        let now = NOW + passed;
+        bench.meter.watch(now, &mut bench.card).map(|again| again - now)
+    };
+    assert_eq!(after(&mut first, 0), Some(MS / 5));
+    assert_eq!(after(&mut first, 64 * MS), Some(MS));
+    assert_eq!(after(&mut first, 64_000 * MS), Some(10 * MS));
 }
 
 /// It is asked again soon, but not all the time: the thread would keep a core busy.
