@@ -10,7 +10,10 @@ use std::time::{Duration, Instant};
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
         trial("a launch of unknown length waits for one of another process", measured),
-        trial("launches of unknown length of a container get no more than its share", together),
+        trial("launches of unknown length of a container get no more than its share", || {
+            together("any")
+        }),
+        trial("launches of unknown length where questions need a context", || together("current")),
         trial("a launch of unknown length waits for no process that makes no call", silent),
         trial("a launch of unknown length waits for half a second and the limit", mutual),
         trial("a thread of the library looks for the ends, and for a second after them", lingering),
@@ -71,9 +74,10 @@ fn measured() -> Result {
     within("waited, ms", waited_ms, 200..=u64::MAX)
 }
 
-/// All launch at once, and none makes another call.
-fn together() -> Result {
-    let run = under("50", "caller")?;
+/// All launch at once, and none makes another call. `context`: the one that the stub wants of a thread that asks for an
+/// event.
+fn together(context: &str) -> Result {
+    let run = under("50", "caller")?.env("STUB_GPU_EVENT_CONTEXT", context);
     let mut crew = (0..4).map(|_| begin(&run, "k_300ms")).collect::<Result<Vec<_>>>()?;
     let began = Instant::now();
     crew.iter_mut().try_for_each(|caller| caller.order(LAUNCH))?;

@@ -15,6 +15,7 @@ use crate::container::ledger_file;
 use crate::container::live_limits::Live;
 use crate::driver::DriverCopy;
 use crate::driver::call_guard::DriverCallGuard;
+use crate::driver::cuda::time as driver;
 use crate::sys;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use gpucap_abi::cuda::{CUcontext, CUstream};
@@ -233,8 +234,15 @@ impl Gate {
     fn look_for_ends(&self, copy: &DriverCopy) -> Option<u64> {
         let now = sys::monotonic_ns();
         self.look_around(now, false);
-        let watch = |inside: &mut Inside| inside.meter.watch(now, &mut inside.timing.reader(copy));
-        self.asking(copy, watch).flatten()
+        self.asking(copy, |inside| {
+            let Inside { meter, timing, .. } = inside;
+            // None that can be ended while the lock is held.
+            let context = timing.any_context();
+            let watch = || meter.watch(now, &mut timing.reader(copy));
+            // The library's thread has none, and a question about an event may need one.
+            context.and_then(|context| driver::in_context(copy, context, watch))?
+        })
+        .flatten()
     }
 
     fn wants_watch(&self) -> bool {

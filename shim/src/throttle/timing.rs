@@ -132,6 +132,11 @@ impl Timing {
         context.map(|context| context.handle)
     }
 
+    /// Returns the handle of a context in which something has been launched.
+    pub(crate) fn any_context(&self) -> Option<CUcontext> {
+        self.contexts.iter().find(|context| !context.is_ending).map(|context| context.handle)
+    }
+
     /// Returns the number of a context in which something has been launched.
     pub(crate) fn find(&self, handle: CUcontext) -> Option<ContextId> {
         let is_it = |context: &&Context| context.handle == handle && !context.is_ending;

@@ -9,6 +9,7 @@ use crate::arg::Out;
 use crate::capture::{self, Operation};
 use crate::capture_mode::unsafe_call;
 use crate::context::current;
+use crate::current::top;
 use crate::driver::state;
 use crate::export::exports;
 use crate::state::Table;
@@ -169,7 +170,14 @@ fn point(event: CUevent) -> Result<(Option<Point>, bool), CuError> {
     Ok((found.point, found.timed))
 }
 
+/// Checks that a question may be asked in this thread.
+fn question() -> CuResult {
+    let may = !settings().events_in_context || top().is_some();
+    if may { Ok(()) } else { Err(CuError::INVALID_CONTEXT) }
+}
+
 fn query(event: CUevent) -> CuResult {
+    question()?;
     let (point, _) = point(event)?;
     unsafe_call(&mut *state()?)?;
     match point {
@@ -190,6 +198,7 @@ fn synchronize(event: CUevent) -> CuResult {
 
 fn elapsed(milliseconds: Out<f32>, start: CUevent, end: CUevent) -> CuResult {
     milliseconds.required()?;
+    question()?;
     let time = |event| match point(event)? {
         (Some(point), true) if point.is_seen() => point.reached().map(stamp).ok_or(NOT_READY),
         (Some(_), true) => Err(NOT_READY),

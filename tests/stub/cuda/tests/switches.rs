@@ -63,6 +63,18 @@ fn an_event_is_reached_in_a_turn_of_its_process() {
 }
 
 #[test]
+fn a_question_about_an_event_needs_a_context_where_that_is_set() {
+    let test = "a_question_about_an_event_needs_a_context_where_that_is_set";
+    let current = [("STUB_GPU_EVENT_CONTEXT", "current")];
+    beside_another(test, &current, |cuda| {
+        assert_eq!(asked(cuda), [0, 0]);
+        let event = cuda.event();
+        cuda.ok("cuCtxSetCurrent", [0]);
+        assert_eq!(cuda.call("cuEventQuery", [event]), 201);
+    });
+}
+
+#[test]
 fn a_switch_takes_time_that_is_nobodys() {
     let switch = [("STUB_GPU_SWITCH_NS", "100000")];
     beside_another("a_switch_takes_time_that_is_nobodys", &switch, |cuda| {

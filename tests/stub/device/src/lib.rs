@@ -29,6 +29,7 @@
 //! | `STUB_GPU_SLICE_NS` | `2000000` | time slice between processes that compute |
 //! | `STUB_GPU_SWITCH_NS` | `0` | what a switch from one process to another takes of the engine, in which nothing is done |
 //! | `STUB_GPU_EVENTS` | `at-once` | when an event is reached: as soon as its stream comes to it; `in-turn`: in a time slice of its process |
+//! | `STUB_GPU_EVENT_CONTEXT` | `any` | a question about an event is answered in any thread; `current`: in one with a current context |
 //! | `STUB_GPU_CONTEXT_END` | `waits` | the end of a context waits for its work; `drops`: the work is dropped |
 //! | `STUB_GPU_KERNEL_NS` | `10000` | duration of a kernel whose name does not end in one (`spin_40ms`, `k_10us`) |
 //! | `STUB_GPU_LAUNCH_NS` | `0` | host time that a launch call takes |
@@ -40,7 +41,7 @@
 //! | `STUB_GPU_TRACE` | none | file that gets a line `pid name` per call |
 //! | `STUB_GPU_TOOL` | none | `cuEventQuery`: this call calls back first what the program gave to `stubTool`; `cuEventQuery:around`: last, too |
 //!
-//! The switch, the events and the end of a context are what no card has been asked yet: what is built on this driver
+//! The switch, the events, their context and the end of a context are what no card has been asked yet: what is built on this driver
 //! holds with each of them.
 //!
 //! CUDA also obeys `CUDA_VISIBLE_DEVICES`, `CUDA_DEVICE_ORDER`, `CUDA_MODULE_LOADING` and

@@ -62,6 +62,8 @@ pub struct Settings {
     pub turns: Turns,
     /// An event is reached in a turn of its process only.
     pub events_in_turn: bool,
+    /// A question about an event needs a current context.
+    pub events_in_context: bool,
     /// The end of a context drops its work.
     pub drops_at_end: bool,
     /// Duration of a kernel whose name does not say it.
@@ -178,6 +180,12 @@ impl Settings {
                 &text("STUB_GPU_EVENTS", "at-once"),
                 "at-once",
                 "in-turn",
+            )?,
+            events_in_context: choice(
+                "STUB_GPU_EVENT_CONTEXT",
+                &text("STUB_GPU_EVENT_CONTEXT", "any"),
+                "any",
+                "current",
             )?,
             drops_at_end: choice(
                 "STUB_GPU_CONTEXT_END",
