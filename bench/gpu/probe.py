@@ -17,6 +17,7 @@ MUST_KNOW = {
     "lateness of a sleeper, with a timer slack of 1 us": ("wake", "futex_of_1000us_slack_1000ns"),
     "order of events on the legacy and per-thread streams": ("streams", "event_on_"),
     "events while another thread captures": ("streams", "capture_"),
+    "questions without a context": ("streams", "query_event_without_context"),
 }
 
 

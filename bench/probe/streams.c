@@ -1,7 +1,7 @@
 /*
- * Two sets of rules that a meter must not break: which stream waits for which (its own events must
- * not add a wait), and which calls a capture forbids to the capturing thread and to others (its own
- * calls must not spoil a capture).
+ * Three sets of rules that a meter must not break: which stream waits for which (its own events must
+ * not add a wait), which calls a capture forbids to the capturing thread and to others (its own
+ * calls must not spoil a capture), and what a thread without a context may ask.
  */
 #include "probe.h"
 
@@ -170,6 +170,24 @@ static void answer_capture(void) {
     }
 }
 
+/* ---- threads without a context ---- */
+
+static void *ask_without_context(void *data) {
+    CUresult *results = data;
+    results[0] = act_query_event();
+    results[1] = act_elapsed();
+    return NULL;
+}
+
+static void answer_without_context(void) {
+    CUresult results[2] = {0, 0};
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, ask_without_context, results) != 0) fail("pthread_create");
+    pthread_join(thread, NULL);
+    answer_text("query_event_without_context", "%u", results[0]);
+    answer_text("elapsed_time_without_context", "%u", results[1]);
+}
+
 void stage_streams(void) {
     gpu_open(&gpu);
     CU(cu.cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
@@ -179,5 +197,6 @@ void stage_streams(void) {
     answer_order();
     CU(cu.cuEventRecord(done_event, other));
     CU(cu.cuCtxSynchronize());
+    answer_without_context();
     answer_capture();
 }
