@@ -20,6 +20,14 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("a process that is alone has no thread of the library", alone),
         trial("where there can be no thread, a launch of unknown length is waited for", in_place),
         trial("a process ends while a thread of the library looks", ending),
+        trial(
+            "a launch of unknown length at the end of the process is looked for in place",
+            at_exit,
+        ),
+        trial(
+            "launches beside a kernel that does not end go on once two seconds are paid for",
+            persistent,
+        ),
     ]
 }
 
@@ -169,4 +177,44 @@ fn ending() -> Result {
         within("ending, ms", began.elapsed().as_millis(), 0..=2_000)?;
     }
     Ok(())
+}
+
+/// In a function that the process runs as it ends, the library has no thread any more.
+fn at_exit() -> Result {
+    let run = under("50", "caller")?;
+    let _other = begin(&run, "k_1ms")?;
+    let program = Program::new("at_exit").flags(&["-lcuda"]).build()?;
+    let output = run.clone().program(&program).output()?;
+    let lasted = output.stdout.trim().parse::<u64>().map_err(|_| Stop::fail(&output))?;
+    within("the launch at the end lasted, ms", lasted, 295..=u64::MAX)
+}
+
+/// Such a kernel serves others for as long as the program runs.
+fn persistent() -> Result {
+    let run = under("50", "caller")?;
+    let _other = begin(&run, "k_1ms")?;
+    let mut caller = begin(&run, "k_1ms")?;
+    for command in [LAUNCH, WAIT, LAUNCH, WAIT] {
+        obeys(&mut caller, command)?;
+    }
+    let server = ["call cuStreamCreate &d 1", "call cuModuleGetFunction &e b 'k_60000ms"];
+    for command in server.iter().chain(&["call cuLaunchKernel e 1 1 1 32 1 1 0 d 0 0"]) {
+        obeys(&mut caller, command)?;
+    }
+    let began = Instant::now();
+    obeys(&mut caller, "call cuStreamCreate &f 1")?;
+    let launch = "call cuLaunchKernel c 1 1 1 32 1 1 0 f 0 0";
+    // The kernel is charged for two seconds, of which the bucket holds little: so that many pass twice.
+    while began.elapsed() < Duration::from_secs(3) {
+        obeys(&mut caller, launch)?;
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    within("held back, ms", began.elapsed().as_millis(), 3_000..=7_000)?;
+    let after = Instant::now();
+    for _ in 0..20 {
+        obeys(&mut caller, launch)?;
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    within("twenty launches later, ms", after.elapsed().as_millis(), 0..=3_000)?;
+    caller.kill()
 }

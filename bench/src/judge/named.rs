@@ -1,6 +1,7 @@
 //! Cells that once showed a defect, by name: programs of attackers and users.
 
 mod never_seen;
+mod then_long;
 
 use super::job::{End, Job, Length, Names, length};
 use super::scene::{Container, Extra, Member, Scene, scene};
@@ -21,6 +22,7 @@ pub fn all() -> Vec<Scene> {
         contexts_that_end,
         never_seen::alone,
         never_seen::beside,
+        then_long::cells,
         by_data,
         by_data_waited_for,
         by_data_beside_unreported,

@@ -4,8 +4,9 @@ use core::mem::MaybeUninit;
 use std::io;
 use std::thread::{Builder, Thread};
 
-/// Enough for the driver's calls, and for tools that it calls back in them.
-const STACK_BYTES: usize = 512 << 10;
+/// What threads usually have: enough for the driver's calls, for tools that it calls back in them, and for the program's
+/// thread-local data, which lie in it too. Only what is used takes memory.
+const STACK_BYTES: usize = 8 << 20;
 
 // SAFETY: the signature is that of glibc's `stdlib.h`.
 unsafe extern "C" {

@@ -17,6 +17,7 @@ use crate::driver::DriverCopy;
 use crate::driver::call_guard::DriverCallGuard;
 use crate::driver::cuda::time as driver;
 use crate::sys;
+use core::cell::Cell;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use gpucap_abi::cuda::{CUcontext, CUstream};
 use gpucap_core::ledger::{DeviceIndex, Ledger, Slot};
@@ -132,13 +133,16 @@ impl Gate {
         }
         let present = self.peers.as_ref().map(|peers| peers.present(now)).unwrap_or_default();
         let report = |slot| present.iter().find(|(at, _)| *at == slot).map(|(_, report)| *report);
+        let was_in_flight = Cell::new(false);
         let died = |slot| {
+            was_in_flight.set(self.think(|inside| inside.meter.sibling_died(number(slot))));
             if let (Some(peers), Some(found)) = (&self.peers, report(slot)) {
                 peers.end(slot, found, now);
             }
         };
         let owed = |paid_until| {
-            let owed = self.think(|inside| inside.meter.inherit(paid_until, now));
+            let was_in_flight = was_in_flight.take();
+            let owed = self.think(|inside| inside.meter.inherit(paid_until, was_in_flight, now));
             self.ledger.worked_unfinished(self.index, paid_until.saturating_add(owed), owed);
         };
         let shows = |slot| report(slot).is_some();

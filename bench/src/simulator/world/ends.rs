@@ -16,6 +16,7 @@ use std::sync::Arc;
 pub(super) struct Left {
     card: usize,
     seat: usize,
+    process: u16,
     paid_until: u64,
 }
 
@@ -77,7 +78,7 @@ impl World<'_> {
             if let Some((seat, _)) = limit.copied().flatten()
                 && let Some(paid_until) = place.meters.iter().find_map(Meter::paid_until)
             {
-                self.left.push(Left { card, seat, paid_until });
+                self.left.push(Left { card, seat, process: number(process), paid_until });
             }
         }
     }
@@ -135,7 +136,8 @@ impl World<'_> {
         self.left.retain(|left| {
             let is_own = (left.card, left.seat) == (card, own);
             if is_own {
-                meter.inherit(left.paid_until, now);
+                let was_in_flight = meter.sibling_died(left.process);
+                meter.inherit(left.paid_until, was_in_flight, now);
             }
             !is_own
         });

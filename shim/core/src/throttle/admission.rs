@@ -55,6 +55,8 @@ pub(crate) struct Admission<'a> {
     /// Time that is reserved and not settled; and what of it is of long launches.
     reserved_ns: u64,
     long_ns: u64,
+    /// What of it has passed already, in work that takes longer than expected.
+    late_ns: u64,
     /// All time that was due beyond the guarantee.
     borrowed_ns: u64,
     /// Launches in flight whose signature has no measurement yet.
@@ -103,6 +105,7 @@ impl<'a> Admission<'a> {
             came_back: None,
             reserved_ns: 0,
             long_ns: 0,
+            late_ns: 0,
             borrowed_ns: 0,
             unmeasured: 0,
             unknown: UnknownLaunches::new(None, 0),
@@ -278,8 +281,8 @@ impl<'a> Admission<'a> {
         let balance = self.shares.balance(now).saturating_add(signed(back));
         // The device may give less than the share: work that piles up in the mean time would run all at once. A queue
         // that waits for the host does not pile up by being slow: it is filled at the share's rate.
-        let moving_ns =
-            self.reserved_ns.saturating_sub(timeline.stuck_ns(now)).saturating_sub(back);
+        let still_ns = timeline.stuck_ns(now).saturating_add(self.late_ns).saturating_add(back);
+        let moving_ns = self.reserved_ns.saturating_sub(still_ns);
         // The owner of what is lent waits for all that the container has in flight: without this, 32 processes of low
         // priority with kernels of 0.4 ms leave `W5 training step`, 70, 51 (`lending cured`).
         let siblings_ns = self.lent().map_or(0, |_| timeline.turns().siblings_left_ns(beside_ns));
@@ -325,11 +328,9 @@ impl<'a> Admission<'a> {
     }
 
     /// Returns whether no other launch of unknown length is in flight: one at a time of a process is, but for streams that
-    /// wait for the host, and one at a time of those that processes of the container wait for, but for devices whose kernels
-    /// wait for each other. Else `T2 functions never seen, 2500 ms`, 10, gets 38 too many.
+    /// wait for the host, and one at a time of the container. Else `T2 functions never seen, 2500 ms`, 10, gets 38 too many.
     fn begins_unknown<E>(&mut self, now: u64, timeline: &Timeline<E>) -> bool {
-        self.unmeasured <= timeline.stuck_unmeasured(now)
-            && (self.gang.meets(now) || self.unknown.begin(now))
+        self.unmeasured <= timeline.stuck_unmeasured(now) && self.unknown.begin(now)
     }
 
     /// Returns whether a launch goes through a closed gate. The peers of a collective spin until it comes, and are

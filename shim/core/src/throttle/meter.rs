@@ -125,6 +125,7 @@ impl<'a, E> Meter<'a, E> {
             self.follow_lending(launch_ns.unwrap_or(UNKNOWN_LAUNCH_NS), now);
         }
         let Self { admission, timeline, charging } = self;
+        admission.follow_late(now, timeline, charging);
         let until = admission.waits_until(launch, now, timeline, charging);
         timeline.holds_back(admission.is_at_limit());
         if let Some(until) = until {
@@ -262,9 +263,16 @@ impl<'a, E> Meter<'a, E> {
     }
 
     /// Charges the unfinished work of a dead process of the same bucket that had paid up to `paid_until`. Returns the
-    /// charge. The time of its death is unknown: it is at most now, and may be long before.
-    pub fn inherit(&mut self, paid_until: u64, now: u64) -> u64 {
-        self.admission.inherit(paid_until, now)
+    /// charge. The time of its death is unknown: it is at most now, and may be long before, unless a launch of unknown length
+    /// [was in flight](Self::sibling_died).
+    pub fn inherit(&mut self, paid_until: u64, was_in_flight: bool, now: u64) -> u64 {
+        self.admission.inherit(paid_until, was_in_flight, now)
+    }
+
+    /// Records that the process with this number of the container has died. Returns whether a launch of unknown length of it
+    /// was in flight, as far as is known.
+    pub fn sibling_died(&mut self, process: u16) -> bool {
+        self.admission.sibling_died(process)
     }
 
     /// Returns when no more is charged than has flowed in, provided that nothing changes; `now` if that is so.
@@ -300,7 +308,8 @@ impl<'a, E> Meter<'a, E> {
     pub fn watch(&mut self, now: u64, events: &mut impl Events<Event = E>) -> Option<u64> {
         let unmeasured = self.timeline.unmeasured();
         unmeasured.into_iter().for_each(|stream| self.collect_in(stream, now, events));
-        self.admission.watch(now, &mut self.timeline)
+        let Self { admission, timeline, charging } = self;
+        admission.watch(now, timeline, charging)
     }
 
     /// Settles what has finished: on this stream, and on some others in rotation.
@@ -310,6 +319,7 @@ impl<'a, E> Meter<'a, E> {
 
     fn collect_in(&mut self, stream: StreamId, now: u64, events: &mut impl Events<Event = E>) {
         while let Some(finished) = self.timeline.finished(stream, now, events) {
+            self.admission.forget_late(self.timeline.take_late_over());
             match finished {
                 Finished::Batch { reserved_ns, done } => self.settle(reserved_ns, done, now),
                 Finished::Operation { cost, measured } => {

@@ -8,6 +8,7 @@ mod costs;
 mod desk;
 mod example;
 mod gang;
+mod late;
 mod late_reports;
 mod lending;
 mod meter;

@@ -12,6 +12,7 @@
 pub(crate) mod coverage;
 pub(crate) mod done;
 mod finished;
+mod late;
 pub(crate) mod outcome;
 pub(crate) mod spacing;
 pub(crate) mod stream;
@@ -51,6 +52,8 @@ pub(crate) struct Timeline<E> {
     waiting: usize,
     /// The latest launch that asked was held back.
     holds_back: bool,
+    /// What was reserved for work that took longer, and is over now.
+    late_over_ns: u64,
     /// The time with work in flight that has counted.
     counted: Coverage,
 }
@@ -63,8 +66,6 @@ pub(crate) const PENDING: usize = 4096;
 const STREAMS_PER_PASS: usize = 16;
 /// A stream whose queue has not moved for this long waits for something other than the time slices of the device.
 const STUCK_NS: u64 = 100_000_000;
-/// More than this of a launch of unknown length is charged at its end: others may be waiting to be what it waits for.
-const MOST_EXTENDED_NS: u64 = 10_000_000_000;
 /// A call that waits for work returns at most this long after the work's end.
 const RETURN_NS: u64 = 100_000;
 
@@ -84,6 +85,7 @@ impl<E> Timeline<E> {
             has_clock_moved: false,
             waiting: 0,
             holds_back: false,
+            late_over_ns: 0,
             counted: Coverage::default(),
         }
     }
@@ -217,7 +219,10 @@ impl<E> Timeline<E> {
     fn take_front(&mut self, id: StreamId, now: u64) -> Option<Pending<E>> {
         self.pending = self.pending.saturating_sub(1);
         self.may_be_over(now);
-        self.streams.get_mut(usize::from(id.0))?.pending.pop_front()
+        let pending = self.streams.get_mut(usize::from(id.0))?.pending.pop_front()?;
+        self.late_over_ns =
+            self.late_over_ns.saturating_add(pending.late.map_or(0, |late| late.ns));
+        Some(pending)
     }
 
     pub(crate) const fn is_in_flight(&self) -> bool {
@@ -280,41 +285,25 @@ impl<E> Timeline<E> {
         operations.filter(|it| it.cost.unmeasured).map(|it| it.returned).max()
     }
 
-    /// Extends what is reserved for launches of unknown length that have begun to what they have used up,
-    /// [`MOST_EXTENDED_NS`] at most. Returns by how much. Without this,
-    /// `T2 8 processes with functions never seen, 5000 ms, 10` gets all of the device in its richest 10 s.
-    pub(crate) fn extend_unmeasured(&mut self, now: u64) -> u64 {
-        let Self { streams, turns, .. } = self;
-        let mut more_ns = 0;
-        for stream in streams {
-            let since = stream.since;
-            let Some(front) = stream.pending.front_mut().filter(|front| front.mark.is_none())
-            else {
-                continue;
-            };
-            let Some(operation) = front.operation.as_mut().filter(|it| it.cost.unmeasured) else {
-                continue;
-            };
-            let start = since.max(operation.returned);
-            let used_ns = turns.part(now.saturating_sub(start), start, now);
-            let grown_ns = used_ns.min(MOST_EXTENDED_NS).saturating_sub(operation.cost.ns);
-            operation.cost.ns += grown_ns;
-            more_ns += grown_ns;
-        }
-        more_ns
-    }
-
+    /// A stream in which nothing but launches is queued waits for no host, unless another one does: a default stream waits
+    /// for others, and they for it.
     fn stuck(&self, now: u64) -> impl Iterator<Item = &Stream<E>> {
         let since = now.saturating_sub(STUCK_NS);
-        self.streams.iter().filter(move |stream| stream.is_stuck(since))
+        let waits = self.waits_for_host(now);
+        self.streams.iter().filter(move |stream| waits && stream.is_stuck(since))
     }
 
-    /// Returns the largest reservation of an operation that is next in its stream, if it is of a length that is known; `None`
-    /// if no event is pending.
+    /// Returns whether a stream waits for the host, or may do so.
+    fn waits_for_host(&self, now: u64) -> bool {
+        let since = now.saturating_sub(STUCK_NS);
+        let mut fenced = self.streams.iter().filter(|stream| stream.is_fenced());
+        fenced.any(|stream| stream.is_stuck(since))
+    }
+
+    /// Returns the largest reservation of an operation that is next in its stream; `None` if no event is pending.
     pub(crate) fn longest_ns(&self) -> Option<u64> {
         let fronts = self.streams.iter().filter_map(|stream| stream.pending.front());
-        let operations = fronts.filter_map(|front| front.operation.as_ref());
-        let reserved = operations.filter(|it| !it.cost.unmeasured).map(|it| it.cost.ns);
+        let reserved = fronts.filter_map(|front| front.operation.as_ref()).map(|it| it.cost.ns);
         (self.pending > 0).then(|| reserved.max().unwrap_or(0))
     }
 

@@ -10,9 +10,10 @@
 use super::Gate;
 use crate::driver::DriverCopy;
 use crate::sys;
-use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::SeqCst};
 use core::time::Duration;
 use std::thread::park_timeout;
+use std::time::Instant;
 
 /// For how long it stays without work: programs launch many new functions as they start.
 const LINGER: Duration = Duration::from_secs(1);
@@ -21,16 +22,21 @@ const MOST_IN_PLACE_NS: u64 = 2_000_000_000;
 /// A look takes microseconds.
 const MOST_LOOK_NS: u64 = 100_000_000;
 
-/// The process that has asked for [`leave_the_driver`], whether it has come to that, and how many threads look now.
+/// The process that has asked for [`leave_the_driver`], and whether it has come to that.
 static ASKED: AtomicU32 = AtomicU32::new(0);
 static IS_ENDING: AtomicBool = AtomicBool::new(false);
-static LOOKING: AtomicU32 = AtomicU32::new(0);
+/// The process, and how many of its threads look now: `process:32 threads:32`. A child made by `fork` has none of its
+/// parent's threads.
+static LOOKING: AtomicU64 = AtomicU64::new(0);
 
 impl Gate {
     /// Sees to it that the end of what was launched just now is noticed, if others wait for it.
     pub(super) fn watch(&'static self, copy: &'static DriverCopy) {
         if !self.wants_watch() {
             return;
+        }
+        if IS_ENDING.load(SeqCst) {
+            return self.look_in_place(copy);
         }
         let mut thread = self.watcher.lock();
         if let Some(thread) = &*thread {
@@ -47,13 +53,16 @@ impl Gate {
     }
 
     fn look_until_idle(&self, copy: &DriverCopy) {
+        let mut idle_since = Instant::now();
         loop {
             while let Some(again) = look(|| self.look_for_ends(copy)) {
                 sys::sleep_until(again);
+                idle_since = Instant::now();
             }
             park_timeout(LINGER);
             let mut thread = self.watcher.lock();
-            if !self.wants_watch() || IS_ENDING.load(SeqCst) {
+            let is_idle = !self.wants_watch() && idle_since.elapsed() >= LINGER;
+            if is_idle || IS_ENDING.load(SeqCst) {
                 *thread = None;
                 return;
             }
@@ -70,18 +79,25 @@ impl Gate {
 
 /// Looks, unless the process is ending. Returns when to do so again.
 fn look(look: impl FnOnce() -> Option<u64>) -> Option<u64> {
-    LOOKING.fetch_add(1, SeqCst);
+    count(|threads| threads.saturating_add(1));
     let again = if IS_ENDING.load(SeqCst) { None } else { look() };
-    LOOKING.fetch_sub(1, SeqCst);
+    count(|threads| threads.saturating_sub(1));
     again
 }
 
-/// Has this process [leave the driver](leave_the_driver) before it ends. A child made by `fork` has none of its parent's
-/// threads.
+/// Changes how many threads of this process look. Returns how many did.
+fn count(change: impl Fn(u64) -> u64) -> u64 {
+    let own = u64::from(sys::pid()) << 32;
+    let threads =
+        |word: u64| if word & !u64::from(u32::MAX) == own { word & u64::from(u32::MAX) } else { 0 };
+    let changed = |word| Some(own | change(threads(word)));
+    LOOKING.fetch_update(SeqCst, SeqCst, changed).map_or(0, threads)
+}
+
+/// Has this process [leave the driver](leave_the_driver) before it ends.
 fn ask_for_the_end() {
     let (asked, own) = (ASKED.load(SeqCst), sys::pid());
     if asked != own && ASKED.compare_exchange(asked, own, SeqCst, SeqCst).is_ok() {
-        LOOKING.store(0, SeqCst);
         sys::before_exit(leave_the_driver);
     }
 }
@@ -93,7 +109,7 @@ extern "C" fn leave_the_driver() {
     }
     IS_ENDING.store(true, SeqCst);
     let until = sys::monotonic_ns().saturating_add(MOST_LOOK_NS);
-    while LOOKING.load(SeqCst) > 0 && sys::monotonic_ns() < until {
+    while count(|threads| threads) > 0 && sys::monotonic_ns() < until {
         sys::nap();
     }
 }

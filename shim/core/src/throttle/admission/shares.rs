@@ -158,6 +158,14 @@ impl<'a> Shares<'a> {
         self.own(self.lent).charge(ns, now);
     }
 
+    /// Takes what work has used up until now beyond what was taken for it. What has flowed in since then counts against it,
+    /// but where time may be borrowed.
+    pub(crate) fn charge_late(&self, ns: u64, now: u64) {
+        let since = if self.lent.is_some() { now } else { now.saturating_sub(ns) };
+        self.container(self.lent).charge_as_of(since, ns, now);
+        self.own(self.lent).charge_as_of(since, ns, now);
+    }
+
     /// Takes what another process of the container owed since `then`.
     pub(crate) fn charge_as_of(&self, then: u64, ns: u64, now: u64) {
         self.container(self.lent).charge_as_of(then, ns, now);

@@ -1,7 +1,10 @@
 //! What a process does about its launches of unknown length while they are in flight.
 
 use super::Admission;
-use crate::throttle::timeline::{Timeline, stream::Reserved};
+use crate::throttle::{
+    charging::Charging,
+    timeline::{Timeline, stream::Reserved},
+};
 
 /// How soon the end of one is looked for again: after this part of the time for which it has been in flight, but not more
 /// often than each fifth of a millisecond, and at least each hundredth of a second.
@@ -35,13 +38,43 @@ impl Admission<'_> {
         self.unmeasured > 0 && self.unknown.is_shared()
     }
 
-    /// Takes what launches of unknown length have used up so far beyond what is reserved for them. Returns when to do so
-    /// again; `None`: none is in flight.
-    pub(crate) fn watch<E>(&mut self, now: u64, timeline: &mut Timeline<E>) -> Option<u64> {
-        let more_ns = timeline.extend_unmeasured(now);
+    /// Reserves what work in flight takes beyond what was expected.
+    pub(crate) fn follow_late<E>(
+        &mut self,
+        now: u64,
+        timeline: &mut Timeline<E>,
+        charging: &Charging,
+    ) {
+        let more_ns = timeline.late(self.reserved_ns, charging.due_ns(), now);
         if more_ns > 0 {
-            self.reserve(more_ns, now);
+            self.reserved_ns = self.reserved_ns.saturating_add(more_ns);
+            self.late_ns = self.late_ns.saturating_add(more_ns);
+            self.shares.charge_late(more_ns, now);
         }
+    }
+
+    /// Gives back what was reserved for such work: it is over, and what is due for it is charged.
+    pub(crate) fn forget_late(&mut self, ns: u64) {
+        if ns > 0 {
+            self.late_ns = self.late_ns.saturating_sub(ns);
+            self.release(ns);
+        }
+    }
+
+    /// Records that another process of the container has died. Returns whether a launch of unknown length of it was in
+    /// flight, as far as is known.
+    pub(crate) fn sibling_died(&self, process: u16) -> bool {
+        self.unknown.died(process)
+    }
+
+    /// Follows launches of unknown length. Returns when to do so again; `None`: none is in flight.
+    pub(crate) fn watch<E>(
+        &mut self,
+        now: u64,
+        timeline: &mut Timeline<E>,
+        charging: &Charging,
+    ) -> Option<u64> {
+        self.follow_late(now, timeline, charging);
         if self.unmeasured <= timeline.stuck_unmeasured(now) {
             self.unknown.end();
         }

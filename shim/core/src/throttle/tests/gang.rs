@@ -108,6 +108,7 @@ fn nothing_goes_while_one_of_those_that_meet_is_in_debt() {
     second.bucket.charge(60 * MS, second.now);
     assert!(!first.launch(OTHER), "the slower one sets the pace");
     assert!(first.launch(COLLECTIVE), "but for collectives");
+    first.card.events.fill(Reached::At(first.now + MS));
     first.now = second.bucket.holds_at(0, second.now);
     assert!(first.launch(OTHER));
 }

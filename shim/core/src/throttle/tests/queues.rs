@@ -73,6 +73,7 @@ fn a_stream_in_which_nothing_moves_is_filled_at_the_share() {
     let mut bench = Bench::new(&word, 25);
     (0..5).for_each(|_| bench.run(Launch::kernel(KERNEL), 300_000));
     bench.now += 1_000 * MS;
+    let _ = bench.meter.fence(bench.stream, bench.now);
     while bench.launch(Launch::kernel(KERNEL)) {}
     bench.now += 99 * MS;
     assert!(!bench.launch(Launch::kernel(KERNEL)), "its turn may come yet");

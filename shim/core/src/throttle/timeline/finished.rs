@@ -90,6 +90,8 @@ impl<E> Timeline<E> {
         let stream = self.streams.get_mut(usize::from(id.0))?;
         let front = stream.pending.front_mut()?;
         front.marked_at = at;
+        self.late_over_ns =
+            self.late_over_ns.saturating_add(front.late.take().map_or(0, |late| late.ns));
         let (reserved_ns, queued_at) = (std::mem::take(&mut front.batch_ns), front.queued_at);
         let is_idle = reserved_ns == 0 && at.saturating_sub(stream.since) >= IDLE_NS;
         front.idle_since = is_idle.then_some(stream.since);

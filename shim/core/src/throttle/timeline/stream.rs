@@ -59,6 +59,18 @@ pub(crate) struct Pending<E> {
     pub(crate) operation: Option<Operation<E>>,
     /// The mark was recorded then, right behind the end of an operation: nothing lies between the two.
     pub(crate) behind: Option<u64>,
+    /// It has been looked at while it was at the front of its stream.
+    pub(crate) late: Option<Late>,
+}
+
+/// Work at the front of its stream that may be taking longer than everything in flight was expected to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Late {
+    /// Since when, and what had been due by then.
+    pub(crate) since: u64,
+    pub(crate) due_ns: u64,
+    /// What has been reserved for it in addition.
+    pub(crate) ns: u64,
 }
 
 /// One launch that went through the meter, and how its end will be detected.
@@ -98,8 +110,19 @@ impl<E> Pending<E> {
     /// A mark, and nothing else.
     pub(crate) fn new(mark: E, queued_at: u64) -> Self {
         let (batch_ns, waited, fenced, operation, behind) = (0, false, false, None, None);
-        let (mark, marked_at, idle_since) = (Some(mark), 0, None);
-        Self { mark, marked_at, queued_at, idle_since, batch_ns, waited, fenced, operation, behind }
+        let (mark, marked_at, idle_since, late) = (Some(mark), 0, None, None);
+        Self {
+            mark,
+            marked_at,
+            queued_at,
+            idle_since,
+            batch_ns,
+            waited,
+            fenced,
+            operation,
+            behind,
+            late,
+        }
     }
 
     /// Returns what is reserved for it and its batch.
@@ -134,6 +157,22 @@ impl<E> Stream<E> {
     /// Returns whether nothing has moved in its queue since `since`: it waits for the host, or for another stream.
     pub(crate) fn is_stuck(&self, since: u64) -> bool {
         self.moved_at <= since && self.pending.front().is_some_and(|front| front.mark.is_some())
+    }
+
+    /// Returns whether it may be waiting for the host: something that is no launch may lie before what is at its front.
+    pub(crate) fn is_fenced(&self) -> bool {
+        self.pending.front().is_some_and(|front| front.fenced && front.mark.is_some())
+    }
+
+    /// Returns since when the device has certainly been at what is at its front, if nothing else of it is known. Behind a
+    /// fence that is so only once the operation has begun.
+    pub(crate) fn at_front_since(&self) -> Option<u64> {
+        let front = self.pending.front()?;
+        match (&front.mark, &front.operation) {
+            (None, Some(operation)) => Some(self.since.max(operation.returned)),
+            (Some(_), _) if front.batch_ns > 0 => Some(self.since.max(front.queued_at)),
+            _ => None,
+        }
     }
 
     /// Returns what is reserved for its queue.
