@@ -6,7 +6,7 @@ use crate::measure::Sample;
 use crate::report::{Report, Row, Unit};
 use crate::run::{Effort, Result, Stop};
 use crate::world::{Client, occupied_bytes};
-use gpucap_core::ledger::{DeviceIndex, Identity, Kind, Ledger, Slot};
+use gpucap_core::ledger::{DeviceIndex, Identity, Kind, Ledger, Line};
 use parking_lot::Mutex;
 use std::fs::OpenOptions;
 use std::io::{self, BufRead, Write};
@@ -35,31 +35,24 @@ pub fn run(files: &Files, effort: Effort, report: &mut Report) -> Result {
 /// One process's place in a ledger.
 struct Place {
     ledger: &'static Ledger,
-    slot: Slot,
     device: DeviceIndex,
-    turn: Mutex<()>,
+    line: Mutex<Line<'static>>,
 }
 
 impl Place {
     fn new(path: &Path, pid: u32) -> Result<Self> {
         let ledger = map(path)?;
         let full = |what: &str| Stop::fail(format!("ledger: no {what} left"));
-        Ok(Self {
-            ledger,
-            slot: ledger.claim(identity(pid), 0, &|_| true).map_err(|_| full("slot"))?,
-            device: ledger.device([7; 16]).map_err(|_| full("device"))?,
-            turn: Mutex::new(()),
-        })
+        let slot = ledger.claim(identity(pid), 0, &|_| true).map_err(|_| full("slot"))?;
+        let device = ledger.device([7; 16]).map_err(|_| full("device"))?;
+        let line = ledger.line(slot, device).ok_or_else(|| full("line"))?;
+        Ok(Self { ledger, device, line: Mutex::new(line) })
     }
 
     /// What the shim does for an allocation and its end; true if the charge was allowed.
     fn pair(&self) -> bool {
-        let charged = {
-            let _one_at_a_time = self.turn.lock();
-            self.ledger.charge(self.slot, self.device, Kind::Alloc, BYTES, LIMIT)
-        };
-        let _one_at_a_time = self.turn.lock();
-        self.ledger.refund(self.slot, self.device, Kind::Alloc, BYTES);
+        let charged = self.line.lock().charge(Kind::Alloc, BYTES, LIMIT);
+        self.line.lock().refund(Kind::Alloc, BYTES);
         charged.is_ok()
     }
 
@@ -136,7 +129,7 @@ pub fn work(path: &Path) -> Result {
         println!("cpu={}", place.pairs(turns)?);
         io::stdout().flush()?;
     }
-    place.ledger.release(place.slot);
+    place.ledger.reap(&|other| *other != identity(process::id()));
     Ok(())
 }
 
@@ -157,7 +150,8 @@ fn crowd(files: &Files, effort: Effort, report: &mut Report) -> Result {
         let start = Instant::now();
         let slot = place.ledger.claim(identity(2), 0, &|_| true);
         claim.add(nanoseconds(start));
-        slot.iter().for_each(|slot| place.ledger.release(*slot));
+        slot.map_err(|_| Stop::fail("ledger: full"))?;
+        place.ledger.reap(&|other| *other != identity(2));
         for pid in 0..CROWD {
             let start = Instant::now();
             let slot = place.ledger.claim(identity(1000 + pid), 0, &|_| true);
@@ -165,7 +159,9 @@ fn crowd(files: &Files, effort: Effort, report: &mut Report) -> Result {
                 last.add(nanoseconds(start));
             }
             let slot = slot.map_err(|_| Stop::fail("ledger: full"))?;
-            let charged = place.ledger.charge(slot, place.device, Kind::Alloc, BYTES, LIMIT);
+            let line = place.ledger.line(slot, place.device);
+            let line = line.ok_or_else(|| Stop::fail("ledger: no line"))?;
+            let charged = line.charge(Kind::Alloc, BYTES, LIMIT);
             charged.map_err(|_| Stop::fail("ledger: refused below the limit"))?;
         }
         let used = place.ledger.used(place.device);

@@ -122,7 +122,12 @@ fn honest() -> Memory<Ledger> {
         let slot = memory.whole.claim(owner, 3, &|_| true).expect("a slot");
         for uuid in [*b"0123456789abcdef", *b"fedcba9876543210"] {
             let device = memory.whole.device(uuid).expect("a device");
-            memory.whole.charge(slot, device, Kind::Alloc, 4096, 8192).expect("charged");
+            memory
+                .whole
+                .line(slot, device)
+                .expect("a line")
+                .charge(Kind::Alloc, 4096, 8192)
+                .expect("charged");
         }
     }
     memory

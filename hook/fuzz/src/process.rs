@@ -76,13 +76,13 @@ fn live(ledger: &Ledger, acts: &[u8]) {
             0 | 1 => {
                 let all_live = || ledger.all_live(&count, &|| Some(present.get()));
                 let charged = ledger.or_reap(
-                    || ledger.charge(slot, device, Kind::Alloc, size, LIMIT),
+                    || ledger.line(slot, device).expect("a line").charge(Kind::Alloc, size, LIMIT),
                     &all_live,
                     &alive,
                 );
                 assert!(charged.is_err() || ledger.used(device) <= LIMIT, "beyond the limit");
             }
-            2 => ledger.refund(slot, device, Kind::Alloc, size),
+            2 => ledger.line(slot, device).expect("a line").refund(Kind::Alloc, size),
             3 => {
                 let launch = Launch::kernel(Signature::kernel(size, 1));
                 let launch = if size % 2 == 0 { launch.collective(now) } else { launch };
@@ -116,17 +116,17 @@ fn live(ledger: &Ledger, acts: &[u8]) {
                 present.set(size);
                 let _ = ledger.is_time_to_look(now, size);
                 ledger.reap(&alive);
-                ledger.count_refusal(slot, device);
+                ledger.line(slot, device).expect("a line").count_refusal();
             }
             _ => ledger.worked(slot, device, now, size << 10),
         }
     }
-    leave(ledger, slot);
+    leave(ledger, slot, me);
 }
 
-/// It goes, and holds nothing any more.
-fn leave(ledger: &Ledger, slot: Slot) {
-    ledger.release(slot);
+/// It ends and is reaped, and holds nothing any more.
+fn leave(ledger: &Ledger, slot: Slot, me: Identity) {
+    ledger.reap(&|other| *other != me);
     let left = ledger.processes().find(|process| process.slot() == slot.index());
     assert!(left.is_none_or(|process| process.identity.pid != 7), "it is still there");
 }

@@ -26,7 +26,7 @@ fn one_claim_and_one_charge_write_these_words_and_no_others() {
     let uuid = *b"0123456789abcdef";
     let device = ledger.device(uuid).unwrap();
     let slot = ledger.claim(identity(77), 9, &|_| true).unwrap();
-    ledger.charge(slot, device, Kind::Managed, 4096, 8192).unwrap();
+    ledger.line(slot, device).unwrap().charge(Kind::Managed, 4096, 8192).unwrap();
 
     let written: Vec<(usize, u64)> = memory
         .iter()
@@ -96,7 +96,7 @@ fn the_last_slot_and_the_last_device_have_the_last_account() {
     let slots: Vec<_> = (0..1024).map(|pid| claim(pid).unwrap()).collect();
     let slot = slots[SLOTS - 1];
     assert_eq!((slot.index(), claim(1024)), (SLOTS - 1, Err(Full)));
-    ledger.charge(slot, last, Kind::Alloc, 5, 5).unwrap();
+    ledger.line(slot, last).unwrap().charge(Kind::Alloc, 5, 5).unwrap();
     let account = 86016 + (63 * 1024 + 1023) * 256;
     assert_eq!(memory[account / 8].load(Relaxed), 1 << 2);
     assert_eq!(ledger.reap(&|_| false), SLOTS);
@@ -108,12 +108,12 @@ fn the_last_slot_and_the_last_device_have_the_last_account() {
 fn what_no_process_wrote_is_not_needed() {
     let (ledger, memory) = ledger();
     ledger.device([1; 16]).unwrap();
-    let slot = ledger.claim(identity(1), 0, &|_| true).unwrap();
+    ledger.claim(identity(1), 0, &|_| true).unwrap();
     // Accounts with nonsense: a reader of them would act on it.
     memory[86016 / 8..].iter().for_each(|word| word.store(3 << 20, Relaxed));
     assert_eq!(ledger.reap(&|_| true), 0);
     assert!(ledger.processes().all(|process| process.accounts().next().is_none()));
-    ledger.release(slot);
+    assert_eq!(ledger.reap(&|_| false), 1);
     assert_eq!(ledger.used(ledger.find_device([1; 16]).unwrap()), 0);
 }
 
@@ -127,6 +127,6 @@ fn a_first_charge_reads_no_account_of_another_process() {
     // What would be the operation that the total names, and open: one that reads it would close it.
     let op = &memory[86016 / 8];
     op.store(4096 << 2 | 1, Relaxed);
-    ledger.charge(slot, device, Kind::Alloc, 5, 10).unwrap();
+    ledger.line(slot, device).unwrap().charge(Kind::Alloc, 5, 10).unwrap();
     assert_eq!((ledger.used(device), op.load(Relaxed)), (5, 4096 << 2 | 1));
 }

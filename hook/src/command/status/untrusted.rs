@@ -70,7 +70,11 @@ impl Full {
             let slot = ledger.claim(owner, 1, &|_| true).expect("a slot");
             for uuid in (1..).take(DEVICES).map(|number| [number; 16]) {
                 let device = ledger.device(uuid).expect("a device");
-                ledger.charge(slot, device, Kind::Alloc, 1, u64::from(pid)).expect("charged");
+                ledger
+                    .line(slot, device)
+                    .expect("a line")
+                    .charge(Kind::Alloc, 1, u64::from(pid))
+                    .expect("charged");
             }
         }
         Self(path, file)

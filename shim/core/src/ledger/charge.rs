@@ -60,36 +60,6 @@ pub struct OverQuota {
 }
 
 impl Ledger {
-    /// Takes `bytes` of `device` for `slot`: [`Line::charge`].
-    ///
-    /// # Errors
-    /// It did not fit.
-    pub fn charge(
-        &self,
-        slot: Slot,
-        device: DeviceIndex,
-        kind: Kind,
-        bytes: u64,
-        limit: u64,
-    ) -> Result<(), OverQuota> {
-        let nowhere = OverQuota { requested: bytes, used: 0, limit };
-        self.line(slot, device).ok_or(nowhere)?.charge(kind, bytes, limit)
-    }
-
-    /// Gives back `bytes` of `device`: [`Line::refund`].
-    pub fn refund(&self, slot: Slot, device: DeviceIndex, kind: Kind, bytes: u64) {
-        if let Some(line) = self.line(slot, device) {
-            line.refund(kind, bytes);
-        }
-    }
-
-    /// Counts a refusal that the program got to see: [`Line::count_refusal`].
-    pub fn count_refusal(&self, slot: Slot, device: DeviceIndex) {
-        if let Some(line) = self.line(slot, device) {
-            line.count_refusal();
-        }
-    }
-
     /// Two unused words of the account of `slot`: a process that makes the account's page real writes here first.
     #[must_use]
     pub fn spare(&self, slot: Slot, device: DeviceIndex) -> Option<&[Counter; 2]> {

@@ -110,8 +110,8 @@ fn a_refund_that_dies_leaves_nothing_after_the_reap() {
 }
 
 #[test]
-fn a_release_that_dies_is_completed_by_the_reap() {
-    dying_beside_a_charge(|ledger, ada| ledger.release(ada));
+fn an_emptying_that_dies_is_completed_by_the_reap() {
+    dying_beside_a_charge(|ledger, ada| vacate(ledger, ada));
 }
 
 /// A process dies anywhere in a charge; as soon as that is known, what it held is there for others.
@@ -329,7 +329,7 @@ fn claim(ledger: &Ledger, pid: u32) -> Slot {
 }
 
 fn charge(ledger: &Ledger, slot: Slot, bytes: u64) -> Result<(), OverQuota> {
-    let answer = ledger.charge(slot, DeviceIndex::FIRST, Kind::Alloc, bytes, LIMIT);
+    let answer = ledger.line(slot, DeviceIndex::FIRST).unwrap().charge(Kind::Alloc, bytes, LIMIT);
     assert!(ledger.used(DeviceIndex::FIRST) <= LIMIT);
     answer
 }
@@ -341,14 +341,18 @@ fn charge_or_reap(
     alive: &dyn Fn(&Identity) -> bool,
 ) -> Result<(), OverQuota> {
     ledger.or_reap(
-        || ledger.charge(slot, DeviceIndex::FIRST, Kind::Alloc, 6, LIMIT),
+        || ledger.line(slot, DeviceIndex::FIRST).unwrap().charge(Kind::Alloc, 6, LIMIT),
         all_live,
         alive,
     )
 }
 
+fn vacate(ledger: &Ledger, slot: Slot) {
+    ledger.vacate(slot.index(), slot.owner());
+}
+
 fn refund(ledger: &Ledger, slot: Slot, bytes: u64) {
-    ledger.refund(slot, DeviceIndex::FIRST, Kind::Alloc, bytes);
+    ledger.line(slot, DeviceIndex::FIRST).unwrap().refund(Kind::Alloc, bytes);
 }
 
 /// Ada (slot 0) dies `after` some accesses of a second charge; Bea (slot 1) holds 3.

@@ -1,9 +1,9 @@
-//! Slots: the owner of a place in the ledger, and how a slot is claimed, released and reaped.
+//! Slots: the owner of a place in the ledger, and how a slot is claimed and reaped.
 //!
 //! A slot is free, being claimed, or live. While it is being claimed its owner holds nothing, so any process that
 //! needs a slot may take it over without asking whether that process is alive; each fact about an owner carries the
 //! claim's generation, so later writes of the former claimer are never taken for those of the new one. Live slots are
-//! released by their owner, or by any process that knows that the owner is dead, in both cases only after each of
+//! freed by any process that knows that the owner is dead or has executed another program, and only after each of
 //! their accounts is at zero.
 
 use super::device::DeviceIndex;
@@ -49,7 +49,7 @@ impl Slot {
 impl Ledger {
     /// Takes a slot for the process `identity`, with all its accounts at zero.
     ///
-    /// What the same process held before it executed another program is released first. If no slot is free, those of
+    /// What the same process held before it executed another program is given back first. If no slot is free, those of
     /// dead processes are reaped: `alive` returns whether another process still runs, and must return true where it
     /// cannot know.
     ///
@@ -80,11 +80,6 @@ impl Ledger {
             }
         }
         Err(Full)
-    }
-
-    /// Gives a slot back, and every byte with it. No charge or refund of it may be under way.
-    pub fn release(&self, slot: Slot) {
-        self.vacate(slot.index(), slot.owner);
     }
 
     /// Gives back what the dead hold. Returns how many slots that freed.
@@ -164,7 +159,7 @@ impl Ledger {
     }
 
     /// Empties a slot's accounts and frees it. False if `owner` has it no longer.
-    fn vacate(&self, index: usize, owner: Owner) -> bool {
+    pub(super) fn vacate(&self, index: usize, owner: Owner) -> bool {
         self.touched(index).for_each(|device| self.empty(index, device, owner));
         self.header.changes.add(1);
         let freed = self

@@ -22,7 +22,7 @@ fn a_formatted_ledger_is_usable_and_formatting_it_again_changes_nothing() {
     assert_eq!(ledger.check(Ledger::SIZE), Err(Unusable::Magic(0)));
     ledger.format();
     let (device, slot) = (ledger.device([7; 16]).unwrap(), claim(&ledger, 1));
-    ledger.charge(slot, device, Kind::Alloc, 5, 10).unwrap();
+    ledger.line(slot, device).unwrap().charge(Kind::Alloc, 5, 10).unwrap();
     ledger.format();
     assert_eq!(ledger.check(Ledger::SIZE), Ok(()));
     assert_eq!(ledger.used(device), 5);
@@ -60,7 +60,7 @@ fn another_versions_file_is_not_written_to() {
 #[test]
 fn the_limit_is_exact_to_the_byte() {
     let (ledger, device, slot) = ready();
-    let charge = |bytes| ledger.charge(slot, device, Kind::Alloc, bytes, 4 * GIB);
+    let charge = |bytes| ledger.line(slot, device).unwrap().charge(Kind::Alloc, bytes, 4 * GIB);
     charge(4 * GIB - 1).unwrap();
     let refusal = OverQuota { requested: 2, used: 4 * GIB - 1, limit: 4 * GIB };
     assert_eq!(charge(2), Err(refusal));
@@ -74,12 +74,12 @@ fn the_limit_is_exact_to_the_byte() {
 fn a_charge_of_nothing_changes_nothing_and_does_not_fit_under_a_limit_that_is_exceeded() {
     let ledger = formatted();
     let (device, slot) = (ledger.device([7; 16]).unwrap(), claim(&ledger, 1));
-    ledger.charge(slot, device, Kind::Pool, 10, 10).unwrap();
+    ledger.line(slot, device).unwrap().charge(Kind::Pool, 10, 10).unwrap();
     let words = || (ledger.total(device).unwrap().load(), ledger.held(slot.index(), device));
     let before = words();
-    assert_eq!(ledger.charge(slot, device, Kind::Pool, 0, 10), Ok(()));
+    assert_eq!(ledger.line(slot, device).unwrap().charge(Kind::Pool, 0, 10), Ok(()));
     let lowered = OverQuota { requested: 0, used: 10, limit: 9 };
-    assert_eq!(ledger.charge(slot, device, Kind::Pool, 0, 9), Err(lowered));
+    assert_eq!(ledger.line(slot, device).unwrap().charge(Kind::Pool, 0, 9), Err(lowered));
     assert_eq!(words(), before, "not even the count of operations moves");
 }
 
@@ -99,12 +99,12 @@ fn what_is_held_already_is_charged_beyond_the_limit_and_leaves_the_limit_as_it_i
 #[test]
 fn no_number_overflows() {
     let (ledger, device, slot) = ready();
-    let charge = |bytes| ledger.charge(slot, device, Kind::Alloc, bytes, u64::MAX);
+    let charge = |bytes| ledger.line(slot, device).unwrap().charge(Kind::Alloc, bytes, u64::MAX);
     assert!(charge(u64::MAX).is_err());
     charge(MAX_TOTAL).unwrap();
     assert_eq!(charge(1).unwrap_err().used, MAX_TOTAL);
     assert!(charge(u64::MAX).is_err());
-    ledger.refund(slot, device, Kind::Alloc, u64::MAX);
+    ledger.line(slot, device).unwrap().refund(Kind::Alloc, u64::MAX);
     assert_eq!((ledger.used(device), account(&ledger, 0).used), (0, 0));
 }
 
@@ -112,9 +112,9 @@ fn no_number_overflows() {
 fn a_refund_gives_back_what_there_is_and_never_bytes_of_another() {
     let (ledger, device, ada) = ready();
     let bea = claim(&ledger, 2);
-    ledger.charge(ada, device, Kind::Alloc, 3, 10).unwrap();
-    ledger.charge(bea, device, Kind::Alloc, 5, 10).unwrap();
-    ledger.refund(ada, device, Kind::Alloc, 4);
+    ledger.line(ada, device).unwrap().charge(Kind::Alloc, 3, 10).unwrap();
+    ledger.line(bea, device).unwrap().charge(Kind::Alloc, 5, 10).unwrap();
+    ledger.line(ada, device).unwrap().refund(Kind::Alloc, 4);
     assert_eq!((ledger.used(device), account(&ledger, 0).used), (5, 0));
 }
 
@@ -122,18 +122,18 @@ fn a_refund_gives_back_what_there_is_and_never_bytes_of_another() {
 fn each_process_applies_its_own_limit_to_the_usage_of_all() {
     let (ledger, device, ada) = ready();
     let bea = claim(&ledger, 2);
-    ledger.charge(ada, device, Kind::Alloc, 8, 10).unwrap();
-    assert!(ledger.charge(bea, device, Kind::Alloc, 1, 5).is_err());
-    ledger.charge(bea, device, Kind::Alloc, 1, 9).unwrap();
+    ledger.line(ada, device).unwrap().charge(Kind::Alloc, 8, 10).unwrap();
+    assert!(ledger.line(bea, device).unwrap().charge(Kind::Alloc, 1, 5).is_err());
+    ledger.line(bea, device).unwrap().charge(Kind::Alloc, 1, 9).unwrap();
 }
 
 #[test]
 fn a_process_is_seen_with_bytes_by_kind_peak_and_refusals() {
     let (ledger, device, slot) = ready();
-    ledger.charge(slot, device, Kind::Alloc, 6, 10).unwrap();
-    ledger.charge(slot, device, Kind::Context, 2, 10).unwrap();
-    ledger.refund(slot, device, Kind::Alloc, 5);
-    ledger.count_refusal(slot, device);
+    ledger.line(slot, device).unwrap().charge(Kind::Alloc, 6, 10).unwrap();
+    ledger.line(slot, device).unwrap().charge(Kind::Context, 2, 10).unwrap();
+    ledger.line(slot, device).unwrap().refund(Kind::Alloc, 5);
+    ledger.line(slot, device).unwrap().count_refusal();
     let mut kinds = [0; Kind::ALL.len()];
     (kinds[0], kinds[5]) = (1, 2);
     let seen = AccountView {
@@ -158,11 +158,11 @@ fn a_kinds_number_is_its_place_in_the_list() {
 }
 
 #[test]
-fn a_released_slot_is_empty_for_its_next_owner() {
+fn a_reaped_slot_is_empty_for_its_next_owner() {
     let (ledger, device, slot) = ready();
-    ledger.charge(slot, device, Kind::Pool, 6, 10).unwrap();
-    ledger.count_refusal(slot, device);
-    ledger.release(slot);
+    ledger.line(slot, device).unwrap().charge(Kind::Pool, 6, 10).unwrap();
+    ledger.line(slot, device).unwrap().count_refusal();
+    vacate(&ledger, slot);
     assert_eq!((ledger.used(device), ledger.processes().count()), (0, 0));
     let next = claim(&ledger, 2);
     assert_eq!(next.index(), slot.index());
@@ -190,7 +190,7 @@ fn a_table_with_free_slots_is_not_searched_for_the_dead() {
 #[test]
 fn a_new_image_of_a_process_gives_back_what_the_old_one_held() {
     let (ledger, device, slot) = ready();
-    ledger.charge(slot, device, Kind::Alloc, 6, 10).unwrap();
+    ledger.line(slot, device).unwrap().charge(Kind::Alloc, 6, 10).unwrap();
     let image = Identity { image: 2, ..identity(1) };
     ledger.claim(image, 0, &|_| true).unwrap();
     let seen: Vec<Identity> = ledger.processes().map(|process| process.identity).collect();
@@ -200,19 +200,19 @@ fn a_new_image_of_a_process_gives_back_what_the_old_one_held() {
 #[test]
 fn equal_pids_of_two_namespaces_or_two_lives_are_two_processes() {
     let (ledger, device, slot) = ready();
-    ledger.charge(slot, device, Kind::Alloc, 6, 10).unwrap();
+    ledger.line(slot, device).unwrap().charge(Kind::Alloc, 6, 10).unwrap();
     ledger.claim(Identity { pid_namespace: 2, ..identity(1) }, 0, &|_| true).unwrap();
     ledger.claim(Identity { start_time: 2, ..identity(1) }, 0, &|_| true).unwrap();
     assert_eq!((ledger.used(device), ledger.processes().count()), (6, 3));
 }
 
 #[test]
-fn a_slot_that_went_to_another_process_cannot_be_released() {
+fn a_slot_that_went_to_another_process_is_not_emptied_for_its_former_owner() {
     let (ledger, device, ada) = ready();
     ledger.reap(&|_| false);
     let bea = claim(&ledger, 2);
-    ledger.charge(bea, device, Kind::Alloc, 6, 10).unwrap();
-    ledger.release(ada);
+    ledger.line(bea, device).unwrap().charge(Kind::Alloc, 6, 10).unwrap();
+    vacate(&ledger, ada);
     assert_eq!((bea.index(), ledger.used(device)), (ada.index(), 6));
 }
 
@@ -234,10 +234,10 @@ fn devices_are_found_by_uuid_also_if_words_of_it_are_zero() {
 fn devices_are_charged_apart() {
     let (ledger, device, slot) = ready();
     let other = ledger.device([8; 16]).unwrap();
-    ledger.charge(slot, device, Kind::Alloc, 6, 10).unwrap();
-    ledger.charge(slot, other, Kind::Alloc, 9, 10).unwrap();
+    ledger.line(slot, device).unwrap().charge(Kind::Alloc, 6, 10).unwrap();
+    ledger.line(slot, other).unwrap().charge(Kind::Alloc, 9, 10).unwrap();
     assert_eq!((ledger.used(device), ledger.used(other)), (6, 9));
-    ledger.release(slot);
+    vacate(&ledger, slot);
     assert_eq!((ledger.used(device), ledger.used(other)), (0, 0));
 }
 
@@ -247,11 +247,11 @@ fn a_sequence_goes_round_unnoticed() {
     let (ledger, device, ada) = ready();
     let bea = claim(&ledger, 2);
     for _ in 0..5000 {
-        ledger.charge(ada, device, Kind::Alloc, 6, 10).unwrap();
-        assert!(ledger.charge(bea, device, Kind::Alloc, 5, 10).is_err());
-        ledger.refund(ada, device, Kind::Alloc, 6);
-        ledger.charge(bea, device, Kind::Alloc, 5, 10).unwrap();
-        ledger.refund(bea, device, Kind::Alloc, 5);
+        ledger.line(ada, device).unwrap().charge(Kind::Alloc, 6, 10).unwrap();
+        assert!(ledger.line(bea, device).unwrap().charge(Kind::Alloc, 5, 10).is_err());
+        ledger.line(ada, device).unwrap().refund(Kind::Alloc, 6);
+        ledger.line(bea, device).unwrap().charge(Kind::Alloc, 5, 10).unwrap();
+        ledger.line(bea, device).unwrap().refund(Kind::Alloc, 5);
     }
     assert_eq!(ledger.used(device), 0);
 }
@@ -260,7 +260,7 @@ fn a_sequence_goes_round_unnoticed() {
 #[test]
 fn an_old_total_closes_nothing() {
     let (ledger, device, ada) = ready();
-    ledger.charge(ada, device, Kind::Alloc, 6, 10).unwrap();
+    ledger.line(ada, device).unwrap().charge(Kind::Alloc, 6, 10).unwrap();
     let (total, account) = (&ledger.devices[0].total, &ledger.accounts[0][0]);
     let old = Total(total.load());
     let later = Op((1 + 4096) << 2).emptying();
@@ -301,6 +301,11 @@ fn identity(pid: u32) -> Identity {
 
 fn claim(ledger: &Ledger, pid: u32) -> Slot {
     ledger.claim(identity(pid), 77, &|_| true).unwrap()
+}
+
+/// Empties the slot and frees it, as a reap does once its owner is dead.
+fn vacate(ledger: &Ledger, slot: Slot) {
+    ledger.vacate(slot.index(), slot.owner());
 }
 
 /// The only account of the process in slot `index`.

@@ -127,7 +127,7 @@ fn the_next_owner_of_a_slot_has_done_nothing() {
     let (ledger, device, slot) = ready();
     ledger.worked(slot, device, NOW, 20 * WINDOW);
     ledger.launched(slot, device, 5);
-    ledger.release(slot);
+    super::vacate(&ledger, slot);
     let next = claim(&ledger, 2);
     assert_eq!(next.index(), slot.index());
     let found = account(&ledger, 0);

@@ -48,16 +48,20 @@ fn live(ledger: &Ledger, dice: &mut Dice, pid: u32, dead: &[AtomicBool]) {
     for _ in 0..dice.roll(20) {
         let bytes = dice.roll(SHARE - held + 1);
         ledger
-            .or_reap(|| ledger.charge(slot, device, Kind::Alloc, bytes, LIMIT), &|| false, &alive)
+            .or_reap(
+                || ledger.line(slot, device).unwrap().charge(Kind::Alloc, bytes, LIMIT),
+                &|| false,
+                &alive,
+            )
             .unwrap();
         held += bytes;
         assert!(ledger.used(device) <= LIMIT);
         let bytes = dice.roll(held + 1);
-        ledger.refund(slot, device, Kind::Alloc, bytes);
+        ledger.line(slot, device).unwrap().refund(Kind::Alloc, bytes);
         held -= bytes;
     }
     if dice.roll(2) == 0 {
-        ledger.release(slot);
+        super::vacate(ledger, slot);
     }
 }
 

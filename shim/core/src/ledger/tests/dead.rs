@@ -8,13 +8,16 @@ use std::cell::Cell;
 fn where_the_count_equals_the_slots_no_process_is_checked() {
     let (ledger, device, ada) = ready();
     let bea = claim(&ledger, 2);
-    ledger.charge(ada, device, Kind::Alloc, 8, 10).unwrap();
+    ledger.line(ada, device).unwrap().charge(Kind::Alloc, 8, 10).unwrap();
     let count = Count::default();
     let all_live = || ledger.all_live(&count, &|| Some(2));
-    let refused =
-        ledger.or_reap(|| ledger.charge(bea, device, Kind::Alloc, 5, 10), &all_live, &|_| {
+    let refused = ledger.or_reap(
+        || ledger.line(bea, device).unwrap().charge(Kind::Alloc, 5, 10),
+        &all_live,
+        &|_| {
             panic!("looked at");
-        });
+        },
+    );
     assert_eq!(refused, Err(OverQuota { requested: 5, used: 8, limit: 10 }));
 }
 
@@ -23,7 +26,7 @@ fn where_the_count_differs_or_is_unknown_each_process_is_checked() {
     for present in [None, Some(0), Some(1), Some(3)] {
         let (ledger, device, ada) = ready();
         let bea = claim(&ledger, 2);
-        ledger.charge(ada, device, Kind::Alloc, 8, 10).unwrap();
+        ledger.line(ada, device).unwrap().charge(Kind::Alloc, 8, 10).unwrap();
         let (count, looked) = (Count::default(), Cell::new(0));
         let all_live = || ledger.all_live(&count, &|| present);
         let alive = |who: &super::Identity| {
@@ -31,7 +34,11 @@ fn where_the_count_differs_or_is_unknown_each_process_is_checked() {
             who.pid == 2
         };
         ledger
-            .or_reap(|| ledger.charge(bea, device, Kind::Alloc, 5, 10), &all_live, &alive)
+            .or_reap(
+                || ledger.line(bea, device).unwrap().charge(Kind::Alloc, 5, 10),
+                &all_live,
+                &alive,
+            )
             .unwrap();
         assert!(looked.get() >= 2, "{present:?}");
     }
@@ -45,7 +52,7 @@ fn what_was_counted_holds_until_a_slot_comes_or_goes() {
     assert!(are_there(1) && !are_there(2));
     let bea = claim(&ledger, 2);
     assert!(are_there(2) && !are_there(1));
-    ledger.release(bea);
+    super::vacate(&ledger, bea);
     assert!(are_there(1) && !are_there(2));
     count.forget();
     assert!(are_there(1));

@@ -110,20 +110,26 @@ impl World {
         burn(act.steps, || {
             match act.what {
                 What::Charge(d, bytes) => {
-                    return ledger.charge(slot, self.devices[d], kind, bytes, LIMIT).is_ok();
+                    return ledger
+                        .line(slot, self.devices[d])
+                        .unwrap()
+                        .charge(kind, bytes, LIMIT)
+                        .is_ok();
                 }
                 What::ChargeOrReap(d, bytes) => {
                     let device = self.devices[d];
                     return ledger
                         .or_reap(
-                            || ledger.charge(slot, device, kind, bytes, LIMIT),
+                            || ledger.line(slot, device).unwrap().charge(kind, bytes, LIMIT),
                             &|| false,
                             &alive,
                         )
                         .is_ok();
                 }
-                What::Refund(d, bytes) => ledger.refund(slot, self.devices[d], kind, bytes),
-                What::Release => ledger.release(slot),
+                What::Refund(d, bytes) => {
+                    ledger.line(slot, self.devices[d]).unwrap().refund(kind, bytes)
+                }
+                What::Release => super::vacate(ledger, slot),
                 What::Reap | What::Claim => drop(ledger.reap(&alive)),
             }
             true

@@ -73,7 +73,7 @@ fn another_boot_forgets_times_and_no_bytes() {
     let (ledger, device, ada) = ready();
     let bea = claim(&ledger, 2);
     ledger.live_in(5);
-    ledger.charge(bea, device, super::Kind::Alloc, 6, 10).unwrap();
+    ledger.line(bea, device).unwrap().charge(super::Kind::Alloc, 6, 10).unwrap();
     let tell = || {
         ledger.unfinished(bea, device, Some(7 * MS));
         ledger.bucket(device).unwrap().store(9);
