@@ -31,7 +31,6 @@ mod ask;
 mod broken;
 mod crc32;
 mod device;
-pub mod explain;
 pub mod file;
 mod lending;
 pub mod live;

@@ -344,33 +344,3 @@ fn a_file_that_may_not_be_believed_is_broken_and_says_why() {
         assert_eq!(broken.to_string(), line);
     }
 }
-
-#[test]
-fn each_source_is_explained_and_the_result_comes_last() {
-    let file = open(vec![entry(Key::Name(ONE.gpu()), 4, 30)]);
-    let pairs = [("GPU_MEM_LIMIT", "50%"), ("GPU_PROFILE", "1g"), ("GPU_CORE_PCT", "abc")];
-    let lines = |limits: &Limits, device: &DeviceFacts| -> Vec<String> {
-        limits.explain(device).iter().map(ToString::to_string).collect()
-    };
-    assert_eq!(
-        lines(&with(&pairs, &file), &CARD),
-        [
-            "/.gpucap/limits (test): memory 4GiB, time 30%",
-            "GPU_MEM_LIMIT (50%): memory 8GiB, time not limited",
-            "GPU_PROFILE (1g): memory 2GiB, time 14.28%",
-            "GPU_CORE_PCT (ignored: GPU_CORE_PCT=\"abc\": not a decimal number; allowed: 1 to 100 \
-             with at most two decimals: 30, 12.5, 30%, or per GPU: 0=30,GPU-<uuid>=50): memory not limited, time not limited",
-            "result: memory 2GiB, time 14.28%",
-        ]
-    );
-    let other = DeviceFacts { uuid: TWO, ..CARD };
-    assert_eq!(
-        lines(&with(&[], &file), &other).last().map(String::as_str),
-        Some(
-            "result (refused: the limits file does not list this GPU): memory 0, time not limited"
-        )
-    );
-    let unknown = DeviceFacts { index: None, ..CARD };
-    let refused = lines(&set(&[("GPU_CORE_PCT", "0=5")]), &unknown).pop().expect("a result");
-    assert!(refused.starts_with("result (refused: GPU_CORE_PCT="), "{refused}");
-}

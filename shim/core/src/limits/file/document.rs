@@ -4,7 +4,7 @@ use super::super::ask::{Ask, lower};
 use super::super::device::DeviceFacts;
 use super::entry::{Entry, Key, Label, MemoryLimit};
 use crate::config::Config;
-use crate::units::{ComputeLimit, Share};
+use crate::units::Share;
 use crate::uuid::Uuid;
 
 /// Its path in a container.
@@ -17,7 +17,7 @@ pub const MAX_BYTES: usize = 64 * 1024;
 /// What the hook says to the shim.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct LimitsFile {
-    /// The owner of the limits: for people, in `explain`.
+    /// What the limits are from, for people.
     pub source: Label,
     /// The id of the container.
     pub container: Label,
@@ -63,12 +63,6 @@ impl LimitsFile {
     #[must_use]
     pub fn context_price(&self, device: &DeviceFacts) -> Option<u64> {
         self.matching(device).find_map(|entry| entry.context)
-    }
-
-    /// The limit of this device's time, if it is limited.
-    #[must_use]
-    pub fn compute(&self, device: &DeviceFacts) -> Option<ComputeLimit> {
-        self.ask(device).compute
     }
 
     pub(crate) fn ask(&self, device: &DeviceFacts) -> Ask {

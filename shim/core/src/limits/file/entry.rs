@@ -182,12 +182,6 @@ impl Label {
         let cut: String = text.chars().map(fit).take(Self::LONGEST).collect();
         Self(cut.trim().to_owned())
     }
-
-    /// The word.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
 }
 
 impl fmt::Display for Label {

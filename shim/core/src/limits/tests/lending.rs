@@ -124,18 +124,3 @@ fn what_the_node_knew_of_lends_as_the_node_says() {
         assert_eq!(time(&with(&own, &limits), Some(&live)), lowered, "{asked:?}");
     }
 }
-
-#[test]
-fn policies_are_explained() {
-    let limits = set(&[("GPU_CORE_PCT", "30"), BURST, ("GPU_CORE_MAX_PCT", "80")]);
-    let lines: Vec<_> = limits.explain(&CARD).iter().map(ToString::to_string).collect();
-    assert_eq!(
-        lines,
-        [
-            "GPU_CORE_PCT (30%): memory not limited, time 30%",
-            "GPU_CORE_POLICY (burst)",
-            "GPU_CORE_MAX_PCT (80%): memory not limited, time at most 80%",
-            "result: memory not limited, time 30% (to 80%)",
-        ]
-    );
-}
