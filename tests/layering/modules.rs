@@ -49,6 +49,7 @@ pub(crate) const MODULES: &[Modules] = &[
         sources: "shim/abi/src/",
         order: &[
             ("arg", "what a handler sees of a caller's arguments"),
+            ("function", "functions that a program looks up by name, with their types"),
             ("cuda", "the types of the CUDA driver"),
             ("nvml", "the types of NVML"),
             (

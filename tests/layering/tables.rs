@@ -7,6 +7,7 @@ pub(crate) const UNSAFE: &[&str] = &[
     "shim/abi/src/arg/",
     // Handles are numbers, which any thread may use.
     "shim/abi/src/cuda/handle.rs",
+    "shim/abi/src/function.rs",
     "shim/core/tests/",
     // The mapped ledger, page of limits and usage page, the page that a fork wipes, the constructor.
     "shim/src/container/ledger_file.rs",

@@ -11,9 +11,10 @@
 //! caller compares with what there was before.
 
 use crate::cuda::Cuda;
-use crate::library::{Result, functions, optional};
+use crate::library::{Result, optional};
 use crate::nvml::{Nvml, lost, text};
 use core::ffi::{CStr, c_char, c_int, c_uint};
+use gpucap_abi::functions;
 use gpucap_abi::nvml::{nvmlDevice_t, nvmlMemory_v2_t};
 
 /// `nvmlPciInfo_t`: where a card is on the bus.

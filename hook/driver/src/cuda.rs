@@ -1,8 +1,9 @@
 //! The few functions of the CUDA driver that it takes to make a context on the one device that is shown, and to ask how
 //! large one is.
 
-use crate::library::{Result, function, functions, open};
+use crate::library::{Result, function, open};
 use core::ffi::{c_int, c_uint, c_void};
+use gpucap_abi::functions;
 use libloading::Library;
 use std::fmt::Write;
 use std::ptr::null_mut;

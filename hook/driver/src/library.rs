@@ -1,5 +1,6 @@
 //! A library of the driver, and the functions of it that this driver has.
 
+use gpucap_abi::function::Function;
 use libloading::{Library, Symbol};
 use std::error::Error;
 
@@ -17,31 +18,6 @@ pub(crate) fn open(name: &str) -> Result<&'static Library> {
     // Kept for the life of the process, as the functions are.
     Ok(Box::leak(Box::new(library)))
 }
-
-/// A function of the driver.
-///
-/// # Safety
-/// `Type` is the type of a pointer to the function that the driver exports as `NAME`, as NVIDIA documents it.
-pub(crate) unsafe trait Function {
-    /// The type of a pointer to it.
-    type Type: Copy + 'static;
-    /// Its name.
-    const NAME: &'static str;
-}
-
-/// Names functions of the driver, each with the type that NVIDIA documents for it.
-macro_rules! functions {
-    ($(fn $name:ident($($argument:ty),*) -> $result:ty;)*) => {$(
-        #[allow(non_camel_case_types, reason = "named as the function is")]
-        enum $name {}
-        // SAFETY: a row of the table has the documented type of this name.
-        unsafe impl $crate::library::Function for $name {
-            type Type = unsafe extern "C" fn($($argument),*) -> $result;
-            const NAME: &'static str = stringify!($name);
-        }
-    )*};
-}
-pub(crate) use functions;
 
 /// A function of it, if it is as new as that.
 pub(crate) fn optional<F: Function>(library: &'static Library) -> Option<F::Type> {

@@ -1,7 +1,8 @@
 //! The few functions of NVML that are used: devices, memory by process, and memory limits by cgroup.
 
-use crate::library::{Result, function, functions, open, optional};
+use crate::library::{Result, function, open, optional};
 use core::ffi::{CStr, c_char, c_uint};
+use gpucap_abi::functions;
 use gpucap_abi::nvml::{
     NvmlError, NvmlResult, nvmlDevice_t, nvmlGetMemoryLimits_v1_t, nvmlMemory_t,
     nvmlProcessInfo_v1_t, nvmlSetMemoryLimits_v1_t,

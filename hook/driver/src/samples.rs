@@ -11,9 +11,11 @@
 //! process that was not idle. Processes are numbered as in the first pid namespace. A look without samples says nothing,
 //! since the next sample may not be complete: that a card was idle is said half a second later.
 
-use crate::library::{Function, Result, functions, optional};
+use crate::library::{Result, optional};
 use crate::nvml::{Nvml, lost};
 use core::ffi::c_uint;
+use gpucap_abi::function::Function;
+use gpucap_abi::functions;
 use gpucap_abi::nvml::{NvmlError, nvmlDevice_t};
 use std::collections::BTreeMap;
 use std::io::{self, Write};

@@ -1,7 +1,8 @@
 //! What the CUDA driver and NVML look like.
 //!
 //! Types in the driver's own spelling ([`cuda`], [`nvml`]), the two tables of intercepted functions
-//! ([`cuda_api!`], [`nvml_api!`]) and the forms in which a handler sees a caller's arguments ([`arg`]).
+//! ([`cuda_api!`], [`nvml_api!`]) the forms in which a handler sees a caller's arguments ([`arg`]),
+//! and functions that a program looks up by name ([`function`]).
 //! The declarations were written by hand from NVIDIA's public API reference; nothing is generated from or
 //! copied out of a header.
 //!
@@ -19,5 +20,6 @@ mod cuda_api;
 mod cuda_copy_api;
 mod cuda_fence_api;
 mod cuda_time_api;
+pub mod function;
 pub mod nvml;
 mod nvml_api;
