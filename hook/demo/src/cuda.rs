@@ -2,35 +2,44 @@
 
 use crate::library::{Result, function, open};
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use gpucap_abi::function::Function;
+use gpucap_abi::functions;
 use libloading::Library;
 use std::ptr::null_mut;
+
+functions! {
+    fn cuCtxSetCurrent(*mut c_void) -> u32;
+    fn cuDeviceGet(*mut c_int, c_int) -> u32;
+    fn cuDeviceGetName(*mut c_char, c_int, c_int) -> u32;
+    fn cuDevicePrimaryCtxRetain(*mut *mut c_void, c_int) -> u32;
+    fn cuGetErrorName(u32, *mut *const c_char) -> u32;
+    fn cuInit(c_uint) -> u32;
+    fn cuMemAlloc_v2(*mut u64, usize) -> u32;
+    fn cuMemGetInfo_v2(*mut usize, *mut usize) -> u32;
+}
 
 /// The driver, with a context on the first device that is current on this thread.
 pub(crate) struct Cuda {
     library: &'static Library,
     device: c_int,
-    mem_info: unsafe extern "C" fn(*mut usize, *mut usize) -> u32,
-    mem_alloc: unsafe extern "C" fn(*mut u64, usize) -> u32,
+    mem_info: <cuMemGetInfo_v2 as Function>::Type,
+    mem_alloc: <cuMemAlloc_v2 as Function>::Type,
 }
 
 impl Cuda {
     /// Loads the driver and makes the context.
     pub(crate) fn start() -> Result<Self> {
-        type Init = unsafe extern "C" fn(c_uint) -> u32;
-        type DeviceGet = unsafe extern "C" fn(*mut c_int, c_int) -> u32;
-        type Retain = unsafe extern "C" fn(*mut *mut c_void, c_int) -> u32;
-        type SetCurrent = unsafe extern "C" fn(*mut c_void) -> u32;
         let library = open("libcuda.so.1")?;
         let mut cuda = Self {
             library,
             device: 0,
-            mem_info: function(library, "cuMemGetInfo_v2")?,
-            mem_alloc: function(library, "cuMemAlloc_v2")?,
+            mem_info: function::<cuMemGetInfo_v2>(library)?,
+            mem_alloc: function::<cuMemAlloc_v2>(library)?,
         };
-        let init: Init = function(library, "cuInit")?;
-        let get: DeviceGet = function(library, "cuDeviceGet")?;
-        let retain: Retain = function(library, "cuDevicePrimaryCtxRetain")?;
-        let set_current: SetCurrent = function(library, "cuCtxSetCurrent")?;
+        let init = function::<cuInit>(library)?;
+        let get = function::<cuDeviceGet>(library)?;
+        let retain = function::<cuDevicePrimaryCtxRetain>(library)?;
+        let set_current = function::<cuCtxSetCurrent>(library)?;
         // SAFETY: the only flag is 0.
         cuda.check("cuInit", unsafe { init(0) })?;
         // SAFETY: the place is writable.
@@ -47,8 +56,7 @@ impl Cuda {
 
     /// The device's name.
     pub(crate) fn name(&self) -> Result<String> {
-        type GetName = unsafe extern "C" fn(*mut c_char, c_int, c_int) -> u32;
-        let get: GetName = function(self.library, "cuDeviceGetName")?;
+        let get = function::<cuDeviceGetName>(self.library)?;
         let mut name = [0_u8; 256];
         // SAFETY: writable for the length given, less one for the end.
         let code = unsafe { get(name.as_mut_ptr().cast(), 255, self.device) };
@@ -77,9 +85,8 @@ impl Cuda {
 
     /// The driver's name for a code.
     pub(crate) fn error_name(&self, code: u32) -> String {
-        type ErrorName = unsafe extern "C" fn(u32, *mut *const c_char) -> u32;
         let mut name = std::ptr::null();
-        let Ok(ask) = function::<ErrorName>(self.library, "cuGetErrorName") else {
+        let Ok(ask) = function::<cuGetErrorName>(self.library) else {
             return String::new();
         };
         // SAFETY: the place is writable.

@@ -1,5 +1,6 @@
 //! A library of the driver, opened as any program opens it.
 
+use gpucap_abi::function::Function;
 use libloading::{Library, Symbol};
 use std::error::Error;
 
@@ -14,10 +15,10 @@ pub(crate) fn open(name: &str) -> Result<&'static Library> {
     Ok(Box::leak(Box::new(library)))
 }
 
-/// A function of it. `F` is the function's type.
-pub(crate) fn function<F: Copy + 'static>(library: &'static Library, name: &str) -> Result<F> {
-    // SAFETY: each caller gives the type that the driver documents for this name.
-    let function: Symbol<'static, F> =
-        unsafe { library.get(name) }.map_err(|error| format!("{name}: {error}"))?;
+/// A function of it.
+pub(crate) fn function<F: Function>(library: &'static Library) -> Result<F::Type> {
+    // SAFETY: the function has this type, by the promise of `Function`.
+    let function: Symbol<'static, F::Type> =
+        unsafe { library.get(F::NAME) }.map_err(|error| format!("{}: {error}", F::NAME))?;
     Ok(*function)
 }

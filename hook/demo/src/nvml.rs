@@ -2,9 +2,18 @@
 
 use crate::library::{Result, function, open};
 use core::ffi::{CStr, c_char, c_uint};
+use gpucap_abi::functions;
 use gpucap_abi::nvml::{nvmlDevice_t, nvmlMemory_t};
 use libloading::Library;
 use std::ptr::null_mut;
+
+functions! {
+    fn nvmlDeviceGetCount_v2(*mut c_uint) -> u32;
+    fn nvmlDeviceGetHandleByIndex_v2(c_uint, *mut nvmlDevice_t) -> u32;
+    fn nvmlDeviceGetMemoryInfo(nvmlDevice_t, *mut nvmlMemory_t) -> u32;
+    fn nvmlDeviceGetName(nvmlDevice_t, *mut c_char, c_uint) -> u32;
+    fn nvmlInit_v2() -> u32;
+}
 
 /// NVML, initialised.
 pub(crate) struct Nvml {
@@ -18,17 +27,11 @@ pub(crate) struct Card {
     pub(crate) total: u64,
 }
 
-type Init = unsafe extern "C" fn() -> u32;
-type Count = unsafe extern "C" fn(*mut c_uint) -> u32;
-type ByIndex = unsafe extern "C" fn(c_uint, *mut nvmlDevice_t) -> u32;
-type GetName = unsafe extern "C" fn(nvmlDevice_t, *mut c_char, c_uint) -> u32;
-type MemoryInfo = unsafe extern "C" fn(nvmlDevice_t, *mut nvmlMemory_t) -> u32;
-
 impl Nvml {
     /// Loads and initialises it.
     pub(crate) fn start() -> Result<Self> {
         let library = open("libnvidia-ml.so.1")?;
-        let init: Init = function(library, "nvmlInit_v2")?;
+        let init = function::<nvmlInit_v2>(library)?;
         // SAFETY: no conditions.
         check("nvmlInit", unsafe { init() })?;
         Ok(Self { library })
@@ -36,7 +39,7 @@ impl Nvml {
 
     /// Every device that is to be seen.
     pub(crate) fn cards(&self) -> Result<Vec<Card>> {
-        let count: Count = function(self.library, "nvmlDeviceGetCount_v2")?;
+        let count = function::<nvmlDeviceGetCount_v2>(self.library)?;
         let mut devices = 0;
         // SAFETY: the place is writable.
         check("nvmlDeviceGetCount", unsafe { count(&raw mut devices) })?;
@@ -44,9 +47,9 @@ impl Nvml {
     }
 
     fn card(&self, index: c_uint) -> Result<Card> {
-        let by_index: ByIndex = function(self.library, "nvmlDeviceGetHandleByIndex_v2")?;
-        let get_name: GetName = function(self.library, "nvmlDeviceGetName")?;
-        let memory_info: MemoryInfo = function(self.library, "nvmlDeviceGetMemoryInfo")?;
+        let by_index = function::<nvmlDeviceGetHandleByIndex_v2>(self.library)?;
+        let get_name = function::<nvmlDeviceGetName>(self.library)?;
+        let memory_info = function::<nvmlDeviceGetMemoryInfo>(self.library)?;
         let mut device = nvmlDevice_t(null_mut());
         // SAFETY: the place is writable.
         let code = unsafe { by_index(index, &raw mut device) };
