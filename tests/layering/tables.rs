@@ -186,7 +186,7 @@ pub(crate) const DEPENDENCIES: &[(&str, &[&str])] = &[
         "hook/kubelet/Cargo.toml",
         &["prost", "thiserror", "tokio", "tokio-stream", "tonic", "tonic-prost", "tower"],
     ),
-    ("hook/driver/Cargo.toml", &["gpucap-abi", "libloading"]),
+    ("hook/driver/Cargo.toml", &["gpucap-abi", "gpucap-core", "libloading"]),
     (
         "tests/Cargo.toml",
         &[

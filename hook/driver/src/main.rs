@@ -23,6 +23,7 @@ mod samples;
 
 use cuda::Cuda;
 use gpucap_abi::nvml::{NO_MEMORY_LIMIT, nvmlDevice_t};
+use gpucap_core::process::FIRST_PID_NAMESPACE;
 use library::Result;
 use nvml::{Nvml, lost};
 use std::ffi::CString;
@@ -30,9 +31,6 @@ use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::process::ExitCode;
-
-/// `PROC_PID_INIT_INO` of Linux: the inode of the pid namespace in which the numbers are the host's.
-const FIRST_PID_NAMESPACE: u64 = 0xefff_fffc;
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();

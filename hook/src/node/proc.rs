@@ -4,7 +4,7 @@
 //! is to be seen; what cannot be read is `None`, and never taken for a fact.
 
 use gpucap_core::ledger::Identity;
-use gpucap_core::process::Stat;
+use gpucap_core::process::{FIRST_PID_NAMESPACE, Stat};
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -205,14 +205,13 @@ fn members() -> Members {
 /// Whether a pid namespace is known to have no process: one that has lost its first process gets none again, and all of
 /// them are below the machine's first one. Of other users' processes there only root sees in which one they are.
 pub(crate) fn has_no_process(pid_namespace: u64) -> bool {
-    /// Its inode is the same on all machines.
-    const FIRST: u64 = 0xefff_fffc;
     let is_in_another = |process: Process| match fs::metadata(process.path("ns/pid")) {
         Ok(namespace) => namespace.ino() != pid_namespace,
         // One with one number is in ours.
         Err(why) => is_gone(&why) || process.numbers().is_some_and(|numbers| numbers.len() == 1),
     };
-    Process::own().namespace("pid") == Some(FIRST) && Process::all().all(is_in_another)
+    Process::own().namespace("pid") == Some(FIRST_PID_NAMESPACE)
+        && Process::all().all(is_in_another)
 }
 
 /// Whether an error means that the process is not there any more.

@@ -16,10 +16,8 @@ use crate::sys;
 use crate::topology;
 use gpucap_core::config::LogLevel;
 use gpucap_core::ledger::Kind;
+use gpucap_core::process::FIRST_PID_NAMESPACE;
 use gpucap_core::units::Bytes;
-
-/// `PROC_PID_INIT_INO` of Linux: the inode of the pid namespace in which the numbers are the host's.
-const FIRST_PID_NAMESPACE: u64 = 0xefff_fffc;
 
 /// Corrects an assumed price, and what was charged by it for a context that is there now. `charged` is that context's.
 pub(crate) fn correct(session: &'static Session, device: &Device, charged: Record) -> Record {
