@@ -8,7 +8,7 @@
 //! The work runs inside a `dl_iterate_phdr` callback: the loader's lock serialises it, and there is no lock of the
 //! shim that a constructor inside `dlopen` could wait for. Hooks are complete and callable before the first store.
 //!
-//! [`elf`] reads objects, [`scope`] the loader's list, [`patch`] writes. Called by [`triggers`](crate::triggers) and
+//! [`elf`] reads objects, [`scope`] the loader's list, [`patch`] writes, [`keep`] keeps libraries loaded. Called by [`triggers`](crate::triggers) and
 //! the constructor; calls [`state`] to learn whether limits exist.
 
 #![allow(
@@ -18,11 +18,13 @@
 )]
 
 mod elf;
+mod keep;
 mod patch;
 mod scope;
 
 pub(crate) use patch::{HookAddress, Libraries, Library, Row};
 
+use crate::driver::DriverCopy;
 use crate::orders::Opened;
 use crate::{state, sys};
 use core::ffi::{c_char, c_void};
@@ -30,6 +32,7 @@ use core::num::NonZero;
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use elf::Object;
+use keep::{GoneCopy, Name};
 use once_cell::race::OnceRef;
 use patch::Outcome;
 
@@ -255,34 +258,40 @@ fn scan(libraries: &'static Libraries, member: *mut c_void, caller: Caller) {
             Caller::Code(_) => return,
             Caller::Anywhere => sys::wait_for_loads(next_dlopen()),
         }
-        let done = with_loader(libraries, |loader| loader.redirect(member)).unwrap_or_default();
-        done.settle();
+        // One at a time: each is kept before the next one is looked for.
+        while redirect_next(libraries, member) {}
     }
     OPENED.saw(opened);
+}
+
+/// Redirects a driver library that is new, and does what has to follow outside the loader's lock. Returns whether there
+/// was one.
+fn redirect_next(libraries: &'static Libraries, member: *mut c_void) -> bool {
+    let gone = keep::gone(libraries);
+    let mut name = Name::default();
+    let pass = |loader: &Loader| {
+        gone.iter().flatten().for_each(GoneCopy::forget);
+        loader.redirect(member, &mut name)
+    };
+    let done = with_loader(libraries, pass).unwrap_or_default();
+    if done.another_shim {
+        OFF.store(true, Ordering::Relaxed);
+    }
+    if done.failed {
+        state::unwritable();
+        BY_NAME.store(true, Ordering::Release);
+    }
+    let Some(copy) = done.redirected else { return false };
+    keep::keep(copy, &name, next_dlopen());
+    true
 }
 
 /// What a pass over the loader's list came to.
 #[derive(Default)]
 struct Done {
-    redirected: [Option<Object>; 8],
+    redirected: Option<&'static DriverCopy>,
     another_shim: bool,
     failed: bool,
-}
-
-impl Done {
-    /// What has to follow outside the loader's lock.
-    fn settle(&self) {
-        if self.another_shim {
-            OFF.store(true, Ordering::Relaxed);
-        }
-        if self.failed {
-            state::unwritable();
-            BY_NAME.store(true, Ordering::Release);
-        }
-        for object in self.redirected.iter().flatten() {
-            sys::never_unload(next_dlopen(), object.name);
-        }
-    }
 }
 
 /// The loader's list, while its lock is held.
@@ -331,26 +340,27 @@ impl Loader {
         Some(holds)
     }
 
-    /// Redirects what is new and sweeps the slots that were bound before.
-    fn redirect(&self, member: *mut c_void) -> Option<Done> {
+    /// Redirects the first library that is new, and sweeps the slots that were bound before. Copies its name, which may
+    /// end with the lock.
+    fn redirect(&self, member: *mut c_void, name: &mut Name) -> Option<Done> {
         let mut done = Done::default();
-        let mut free = 0;
         self.each_object(member, &mut |object| {
-            let Some(library) = self.libraries.of(&object) else { return };
+            let Some(library) = self.libraries.of(&object).filter(|_| done.redirected.is_none())
+            else {
+                return;
+            };
             match library.redirect(&object) {
                 Outcome::Already => {}
-                Outcome::Redirected => {
-                    if let Some(place) = done.redirected.get_mut(free) {
-                        *place = Some(object);
-                        free += 1;
-                    }
+                Outcome::Redirected(copy) => {
+                    done.redirected = Some(copy);
+                    name.copy(&object);
                 }
                 Outcome::AnotherShim => done.another_shim = true,
                 Outcome::Unwritable => done.failed = true,
             }
         });
         // Where the table could not be written the originals are known all the same: what is bound can be swept.
-        if (free > 0 || done.failed)
+        if (done.redirected.is_some() || done.failed)
             && !(cfg!(gpucap_test_triggers) && sys::env_lists(b"GPUCAP_TEST_OMIT", b"sweep"))
         {
             self.each_object(member, &mut |object| {
@@ -359,7 +369,9 @@ impl Loader {
                 }
             });
         }
-        LOADED_SEEN.store(self.loaded, Ordering::Relaxed);
+        if done.redirected.is_none() {
+            LOADED_SEEN.store(self.loaded, Ordering::Relaxed);
+        }
         Some(done)
     }
 
@@ -377,21 +389,5 @@ impl Loader {
                 }
             }
         }
-    }
-}
-
-impl Libraries {
-    /// The driver library that an object is: by its file name, or, as any file may be opened under any name, by the
-    /// name that it gives itself. `None` for the program itself, which has no name.
-    fn of(&self, object: &Object) -> Option<&'static Library> {
-        if object.name.is_null() {
-            return None;
-        }
-        let name = elf::base_name(object.name.cast());
-        self.named(name).or_else(|| self.named(object.dynamic()?.soname()?))
-    }
-
-    fn named(&self, name: *const u8) -> Option<&'static Library> {
-        self.0.into_iter().find(|library| elf::starts_with(name, library.name))
     }
 }

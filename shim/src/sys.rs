@@ -72,12 +72,25 @@ pub(crate) fn iterate_objects(
     unsafe { iterate(each, (&raw mut visit).cast()) };
 }
 
-/// Marks a loaded library as never to be unloaded, by opening what is loaded already and closing it again.
-pub(crate) fn never_unload(dlopen: usize, name: *const c_char) {
-    if let Some(handle) = open_library(dlopen, name, libc::RTLD_NOLOAD | libc::RTLD_NODELETE) {
-        // SAFETY: the handle was opened just now; `RTLD_NODELETE` outlives it.
-        unsafe { libc::dlclose(handle) };
-    }
+/// Marks a loaded library as never to be unloaded, by opening what is loaded already and closing it again. Returns
+/// its load address; `None` if no library of this name is loaded.
+pub(crate) fn never_unload(dlopen: usize, name: *const c_char) -> Option<u64> {
+    let handle = open_library(dlopen, name, libc::RTLD_NOLOAD | libc::RTLD_NODELETE)?;
+    // SAFETY: glibc's handles are link maps (`link.h`), which begin with the load address.
+    let address = unsafe { handle.cast::<u64>().read() };
+    // SAFETY: the handle was opened just now; `RTLD_NODELETE` outlives it.
+    unsafe { libc::dlclose(handle) };
+    Some(address)
+}
+
+/// The first page of the object that is loaded at this address, in whichever namespace; `None` if there is none. Takes a
+/// lock of the loader, which must not be taken within [`iterate_objects`].
+pub(crate) fn object_at(address: u64) -> Option<u64> {
+    let mut found = MaybeUninit::<libc::Dl_info>::zeroed();
+    // SAFETY: asks about an address; a writable place.
+    let result = unsafe { libc::dladdr(address as *const c_void, found.as_mut_ptr()) };
+    // SAFETY: zeros are a valid answer; it is used only if the call filled it.
+    (result != 0).then(|| unsafe { found.assume_init() }.dli_fbase as u64)
 }
 
 /// Waits until no other thread is loading or unloading a library: opening the program itself takes the loader's lock.

@@ -8,6 +8,7 @@ use crate::container::live_limits::{InForce, Live, Unresolved};
 use crate::driver::{self, DriverCopy};
 use crate::redirect;
 use crate::sys;
+use core::sync::atomic::Ordering;
 use gpucap_abi::cuda::CUdevice;
 use gpucap_abi::nvml::nvmlDevice_t;
 use gpucap_core::config::Slices;
@@ -90,7 +91,9 @@ pub(crate) fn of_handle(nvml: &DriverCopy, device: nvmlDevice_t) -> DevicePositi
 }
 
 fn loaded_nvml() -> Option<&'static DriverCopy> {
-    driver::copies::nvml::COPIES.iter().find(|copy| copy.span.base() != 0)
+    // One that the program may unload could be gone in the middle of a call.
+    let stays = |copy: &&DriverCopy| copy.span.base() != 0 && !copy.may_go.load(Ordering::Relaxed);
+    driver::copies::nvml::COPIES.iter().find(stays)
 }
 
 /// nvidia-smi orders cards by PCI address. Only if all of them are to be seen is the rank among those seen the index.

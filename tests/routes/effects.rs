@@ -14,6 +14,9 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("a program's own dl_iterate_phdr hides no driver", own_iterate),
         trial("a thread that is cancelled in a refusal leaves nothing locked", cancelled),
         trial("an object with nothing at its load address is looked up in", offset),
+        trial("a driver unloaded with its namespace leaves its place to the next", namespaces),
+        trial("an NVML that the program has unloaded is not called", unloaded_nvml),
+        trial("a driver that is closed while it is redirected leaves its place", closed_between),
     ];
     for driver in crate::drivers() {
         let each = |rule: &str, body: fn(Driver) -> Result| {
@@ -171,6 +174,38 @@ fn offset() -> Result {
         same(output.number("found")?, 1, &output)?;
     }
     Ok(())
+}
+
+/// The program's last driver stands between it and the limit, whatever was unloaded before.
+fn is_caught(output: &Output) -> Result {
+    same(output.value("where")?, "libgpucap.so", output)?;
+    same(output.number("over")?, OUT_OF_MEMORY, output)?;
+    same(output.number("large")?, 0, output)
+}
+
+fn namespaces() -> Result {
+    let output = run(&World::with_shim(Driver::Stub)?, "namespaces")?.success()?;
+    let rounds = output.number("rounds")?;
+    same([output.number("caught")?, output.number("gone")?], [rounds; 2], &output)?;
+    is_caught(&output)
+}
+
+fn unloaded_nvml() -> Result {
+    let run = World::with_shim(Driver::Stub)?.run(&Program::new("unloaded_nvml").build()?)?;
+    let output = run.env("GPU_MEM_LIMIT", format!("0={LIMIT}")).output()?.success()?;
+    same(output.value("nvml")?, "libgpucap.so", &output)?;
+    same(output.number("gone")?, 1, &output)?;
+    is_caught(&output)
+}
+
+fn closed_between() -> Result {
+    let program = Program::new("closed_between").build()?;
+    // Redirected by the look-up: in the driver's own code no other thread could close it.
+    let run = World::with_shim_lacking(Driver::Stub, &["gmon", "sched"])?.run(&program)?;
+    let run = run.preload_after(Program::library("closer").build()?);
+    let output = run.env("GPU_MEM_LIMIT", LIMIT.to_string()).output()?.success()?;
+    same(output.number("gone")?, output.number("rounds")?, &output)?;
+    is_caught(&output)
 }
 
 fn nvml_itself(driver: Driver) -> Result {

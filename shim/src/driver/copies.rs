@@ -14,7 +14,7 @@ macro_rules! copies {
             use crate::driver::RowsByAddress;
             use crate::driver::library::{self, DriverCopy};
             use crate::orders::Span;
-            use core::sync::atomic::{AtomicU64, AtomicUsize};
+            use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
             use $extras as extras;
 
             /// The index of each row in the tables.
@@ -40,6 +40,9 @@ macro_rules! copies {
             const fn copy(index: usize) -> DriverCopy {
                 DriverCopy {
                     span: Span { base: AtomicU64::new(0), range: [const { AtomicU64::new(0) }; 2] },
+                    start: AtomicU64::new(0),
+                    filled: AtomicUsize::new(0),
+                    may_go: AtomicBool::new(false),
                     originals: &ORIGINALS[index],
                     by_address: &ROWS[index],
                     extras: &extras::EXTRAS[index],

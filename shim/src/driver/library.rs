@@ -5,7 +5,7 @@
 
 use super::rows::RowsByAddress;
 use crate::orders::Span;
-use core::sync::atomic::AtomicUsize;
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use gpucap_abi::arg::Written;
 
 /// How many copies of one driver library a process may load: the usual one, and further ones by `dlmopen`.
@@ -20,6 +20,12 @@ impl<E, F: FnOnce() -> Result<Written, E>> Next<E> for F {}
 pub(crate) struct DriverCopy {
     /// Where it is, if this entry is not free.
     pub(crate) span: Span,
+    /// Where its first page is.
+    pub(crate) start: AtomicU64,
+    /// How many libraries this entry has stood for.
+    pub(crate) filled: AtomicUsize,
+    /// The program may unload it.
+    pub(crate) may_go: AtomicBool,
     /// The driver's own functions, one per row; 0 where this driver does not have it, or the row is not wanted.
     pub(crate) originals: &'static [AtomicUsize],
     /// Which of them is at an address.

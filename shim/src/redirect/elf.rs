@@ -63,6 +63,8 @@ pub(super) struct Object {
     pub(super) base: u64,
     /// The loader's name for it: a path; empty for the program itself.
     pub(super) name: *const c_char,
+    /// It is in a namespace that is not the program's.
+    pub(super) is_foreign: bool,
     headers: *const Elf64_Phdr,
     header_count: usize,
 }
@@ -73,12 +75,13 @@ impl Object {
         Self {
             base: info.dlpi_addr,
             name: info.dlpi_name,
+            is_foreign: false,
             headers: info.dlpi_phdr,
             header_count: info.dlpi_phnum.into(),
         }
     }
 
-    /// A shared object found through its link map: its ELF header is at the load address.
+    /// A shared object of another namespace, found through its link map: its ELF header is at the load address.
     ///
     /// # Safety
     /// `base` must be the load address of an object that the loader has mapped.
@@ -96,6 +99,7 @@ impl Object {
         Some(Self {
             base,
             name,
+            is_foreign: true,
             headers: base.wrapping_add(header.e_phoff) as *const Elf64_Phdr,
             header_count: header.e_phnum.into(),
         })
@@ -106,6 +110,12 @@ impl Object {
         let headers = self.headers;
         // SAFETY: the loader keeps the program headers of a loaded object mapped; `header_count` is their number.
         (0..self.header_count).map(move |index| unsafe { headers.wrapping_add(index).read() })
+    }
+
+    /// Where its first page is.
+    pub(super) fn start(&self) -> u64 {
+        let first = self.headers().find(|header| header.p_type == PT_LOAD);
+        self.base.wrapping_add(first.map_or(0, |header| page_of(header.p_vaddr)))
     }
 
     /// Whether a loaded segment covers the address.
@@ -356,7 +366,7 @@ pub(super) fn base_name(path: *const u8) -> *const u8 {
 }
 
 /// One byte, read so that the compiler cannot recognise a string function in a loop of these.
-fn byte(text: *const u8, index: usize) -> u8 {
+pub(super) fn byte(text: *const u8, index: usize) -> u8 {
     // SAFETY: callers walk a C string from its start and stop at its terminator.
     unsafe { text.wrapping_add(index).read_volatile() }
 }

@@ -30,6 +30,22 @@ pub(crate) struct Library {
 /// All driver libraries.
 pub(crate) struct Libraries(pub(crate) [&'static Library; 2]);
 
+impl Libraries {
+    /// The driver library that an object is: by its file name, or, as any file may be opened under any name, by the
+    /// name that it gives itself. `None` for the program itself, which has no name.
+    pub(super) fn of(&self, object: &Object) -> Option<&'static Library> {
+        if object.name.is_null() {
+            return None;
+        }
+        let name = elf::base_name(object.name.cast());
+        self.named(name).or_else(|| self.named(object.dynamic()?.soname()?))
+    }
+
+    fn named(&self, name: *const u8) -> Option<&'static Library> {
+        self.0.into_iter().find(|library| elf::starts_with(name, library.name))
+    }
+}
+
 /// An intercepted function.
 pub(crate) struct Row {
     /// Its exported symbol.
@@ -62,7 +78,7 @@ pub(super) enum Outcome {
     /// It was ours before.
     Already,
     /// Its look-ups now lead to our hooks.
-    Redirected,
+    Redirected(&'static DriverCopy),
     /// A second copy of the shim, loaded from another file, has redirected it: this one stays dormant.
     AnotherShim,
     /// Its symbol table cannot be written, or there are more copies of it than we can serve.
@@ -102,13 +118,13 @@ impl Library {
         if !(cfg!(gpucap_test_triggers) && sys::env_lists(b"GPUCAP_TEST_OMIT", b"pin")) {
             copy.pin(object, &dynamic, &symbols);
         }
-        Outcome::Redirected
+        Outcome::Redirected(copy)
     }
 
     /// The hook of a row by its name, if a driver with that function has been seen.
     pub(crate) fn hook_by_name(&self, name: *const u8) -> Option<*const c_void> {
         let index = self.rows.iter().position(|row| elf::equals(name, row.symbol))?;
-        let (copy, hooks) = self.pairs().next()?;
+        let (copy, hooks) = self.pairs().find(|(copy, _)| copy.span.base() != 0)?;
         let original = copy.originals.get(index)?.load(Ordering::Acquire);
         hooks.get(index).filter(|_| original != 0).map(|hook| hook.0.cast())
     }
@@ -139,6 +155,9 @@ impl DriverCopy {
             let address = dynamic.lookup(name).map_or(0, |symbol| dynamic.address(symbol) as usize);
             extra.store(address, Ordering::Release);
         }
+        self.start.store(object.start(), Ordering::Relaxed);
+        self.may_go.store(object.is_foreign, Ordering::Relaxed);
+        self.filled.fetch_add(1, Ordering::Release);
         self.span.publish(object.base, range.map(Option::unwrap_or_default));
     }
 
