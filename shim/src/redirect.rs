@@ -49,6 +49,15 @@ pub(crate) enum Trigger {
 }
 
 impl Trigger {
+    const ALL: [Self; 6] = [
+        Self::Dlsym,
+        Self::Dlvsym,
+        Self::Dlopen,
+        Self::Dlmopen,
+        Self::SchedGetPriorityMax,
+        Self::GmonStart,
+    ];
+
     /// The exported name.
     const fn name(self) -> &'static [u8] {
         match self {
@@ -101,7 +110,7 @@ pub(crate) fn before_lookup(
     if OFF.load(Ordering::Relaxed) || omitted(trigger) {
         return ptr::null();
     }
-    let ours = names_driver(name.cast());
+    let ours = elf::names_driver(name.cast());
     let foreign = NAMESPACES.load(Ordering::Relaxed) && is_object(handle);
     if ours || foreign || !OPENED.all_seen() {
         scan(libraries, if foreign { handle } else { ptr::null_mut() }, Caller::Anywhere);
@@ -142,6 +151,9 @@ pub(crate) fn while_loading(
 
 /// In our constructor: the driver may be mapped already, as a dependency of the program.
 pub(crate) fn at_start(libraries: &'static Libraries) {
+    // The loader's list is walked without its lock: here no other thread can unload what is on it.
+    Trigger::ALL.into_iter().for_each(ensure_next);
+    next_iterate();
     if !cfg!(gpucap_test_triggers) || !sys::env_lists(b"GPUCAP_TEST_OMIT", b"constructor") {
         scan(libraries, ptr::null_mut(), Caller::Start);
     }
@@ -205,17 +217,6 @@ fn omitted(trigger: Trigger) -> bool {
         other => other.name(),
     };
     cfg!(gpucap_test_triggers) && sys::env_lists(b"GPUCAP_TEST_OMIT", name)
-}
-
-/// `cuXxx` or `nvmlXxx`. Not `cu` alone: `curl_easy_init` is not the driver's.
-fn names_driver(name: *const u8) -> bool {
-    let upper = |at: usize| {
-        // SAFETY: only called behind a prefix of that length, so the terminator has not been passed.
-        unsafe { name.wrapping_add(at).read_volatile() }.is_ascii_uppercase()
-    };
-    !name.is_null()
-        && ((elf::starts_with(name, b"cu") && upper(2))
-            || (elf::starts_with(name, b"nvml") && upper(4)))
 }
 
 /// Whether a `dlsym` handle names an object: not `RTLD_DEFAULT` (0) or `RTLD_NEXT` (-1).

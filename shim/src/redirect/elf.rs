@@ -352,6 +352,16 @@ pub(super) fn starts_with(text: *const u8, prefix: &[u8]) -> bool {
     prefix.iter().enumerate().all(|(index, expected)| byte(text, index) == *expected)
 }
 
+/// `cuXxx` or `nvmlXxx`. Not `cu` alone: `curl_easy_init` is not the driver's.
+pub(super) fn names_driver(name: *const u8) -> bool {
+    let upper = |at: usize| {
+        // SAFETY: only called behind a prefix of that length, so the terminator has not been passed.
+        unsafe { name.wrapping_add(at).read_volatile() }.is_ascii_uppercase()
+    };
+    !name.is_null()
+        && ((starts_with(name, b"cu") && upper(2)) || (starts_with(name, b"nvml") && upper(4)))
+}
+
 /// The part of a path behind its last slash.
 pub(super) fn base_name(path: *const u8) -> *const u8 {
     let (mut start, mut index) = (0, 0);

@@ -2,7 +2,8 @@
 //!
 //! A trigger must pass its call on to the definition that would have been called without the shim: libc, or another
 //! interposer behind the shim. The loader publishes its list for debuggers in `_r_debug` (`<link.h>`); walking it
-//! needs no call into libc, so it works in a constructor that runs before libc does.
+//! needs no call into libc, so it works in a constructor that runs before libc does. Nothing locks the list: it is walked
+//! before the program has threads, or while the loader runs our constructor.
 
 use super::elf::{Dyn, Dynamic};
 use libc::{c_char, c_int};
