@@ -19,6 +19,7 @@ use crate::driver::{self, DriverCopy};
 use crate::state::{self, Policy, Problem};
 use crate::sys;
 use crate::throttle::Gate;
+use crate::topology::DriverVariables;
 use core::sync::atomic::Ordering;
 use gpucap_abi::cuda::CUdevice;
 use gpucap_core::ledger::{Ledger, Slot};
@@ -36,6 +37,7 @@ pub(crate) struct Budget {
     /// This process's place in it.
     pub(crate) slot: Slot,
     attendance: Attendance,
+    variables: DriverVariables,
     devices: [OnceBox<Standing>; MAX_DEVICES],
 }
 
@@ -59,6 +61,7 @@ impl Budget {
             ledger,
             slot,
             attendance,
+            variables: DriverVariables::read(),
             devices: [const { OnceBox::new() }; MAX_DEVICES],
         })
     }
@@ -101,7 +104,8 @@ impl Budget {
         ordinal: CUdevice,
         place: &'a OnceBox<Standing>,
     ) -> Result<Option<&'a Standing>, &'static Problem> {
-        match Device::resolve(self.policy, self.ledger, self.slot, driver, ordinal) {
+        match Device::resolve(self.policy, self.ledger, self.slot, driver, ordinal, self.variables)
+        {
             Ok(Some(standing)) => Ok(Some(place.get_or_init(|| Box::new(standing)))),
             Ok(None) => Ok(None),
             Err(why) => {

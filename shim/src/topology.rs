@@ -49,14 +49,39 @@ pub(crate) fn resolve(
     Ok((in_force.on(facts)?, facts))
 }
 
-/// Where the device with this UUID stands.
-pub(crate) fn position(cuda: Option<(&DriverCopy, CUdevice)>, uuid: Uuid) -> DevicePosition {
-    by_nvml(uuid)
-        .or_else(|| {
-            let (driver, device) = cuda?;
-            Some(DevicePosition { index: by_pci_order(driver, device), parent: None })
-        })
-        .unwrap_or_default()
+/// The variables of the driver that matter here. A session reads them as it begins, which is when the driver reads them:
+/// what the program makes of them later changes nothing of what the driver does.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DriverVariables {
+    /// Cards may be hidden.
+    pub(crate) hide_devices: bool,
+    /// Processes may be clients of MPS.
+    pub(crate) name_mps: bool,
+}
+
+impl DriverVariables {
+    /// Reads them.
+    pub(crate) fn read() -> Self {
+        Self {
+            hide_devices: sys::env("CUDA_VISIBLE_DEVICES").is_some(),
+            name_mps: sys::env("CUDA_MPS_PIPE_DIRECTORY").is_some(),
+        }
+    }
+}
+
+/// Where a device of CUDA stands, which has this UUID.
+pub(crate) fn position(
+    driver: &DriverCopy,
+    device: CUdevice,
+    variables: DriverVariables,
+    uuid: Uuid,
+) -> DevicePosition {
+    let by_cuda = || {
+        // Only if all cards are to be seen is the rank among those seen the index.
+        let index = if variables.hide_devices { None } else { by_pci_order(driver, device) };
+        DevicePosition { index, parent: None }
+    };
+    by_nvml(uuid).unwrap_or_else(by_cuda)
 }
 
 fn by_nvml(uuid: Uuid) -> Option<DevicePosition> {
@@ -96,11 +121,8 @@ fn loaded_nvml() -> Option<&'static DriverCopy> {
     driver::copies::nvml::COPIES.iter().find(stays)
 }
 
-/// nvidia-smi orders cards by PCI address. Only if all of them are to be seen is the rank among those seen the index.
+/// The rank of a device among those that are to be seen: nvidia-smi orders cards by PCI address.
 fn by_pci_order(driver: &DriverCopy, device: CUdevice) -> Option<u32> {
-    if sys::env("CUDA_VISIBLE_DEVICES").is_some() {
-        return None;
-    }
     let own = driver::cuda::pci_place(driver, device)?;
     let count = driver::cuda::device_count(driver)?;
     // A set: the MIG instances of a card share its address.

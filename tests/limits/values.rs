@@ -50,6 +50,7 @@ pub(crate) fn trials() -> Vec<Trial> {
             "a limit that turns out to be unusable for a card stops all GPU work",
             unusable_later,
         ),
+        trial("cards that the driver hides stay hidden if the variable goes", shows_later),
         trial("a card that does not say which one it is stops all GPU work", nameless),
         trial("without limits a card need not say which one it is", nameless_without_limits),
         trial("a variable that is empty or blank is not set", empty),
@@ -210,6 +211,18 @@ fn smaller_holds() -> Result {
         answers(&mut begin(&run)?, "total d 0", bytes, 0)?;
     }
     Ok(())
+}
+
+/// Without NVML a card's index is known only if CUDA shows all cards. The driver has read the variable in `cuInit`.
+fn shows_later() -> Result {
+    let run = World::with_shim(Driver::Stub)?.run(&Program::new("shows_later").build()?)?;
+    let run = run.env("STUB_GPU_COUNT", "2").env("STUB_GPU_FAIL", "nvmlInit_v2:9");
+    let run = run.env("CUDA_VISIBLE_DEVICES", "1").env("GPU_MEM_LIMIT", "1=4Gi");
+    let output = run.output()?.success()?;
+    match (output.number("init")?, output.number("retained")?) {
+        (0, NOT_INITIALIZED) => one_line(output, &["GPU_MEM_LIMIT", "no GPU work"]),
+        _ => Err(Stop::fail(output)),
+    }
 }
 
 fn unnoticed() -> Result {

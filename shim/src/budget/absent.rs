@@ -7,7 +7,7 @@
 use crate::driver::{self, DriverCopy};
 use crate::log;
 use crate::state::Policy;
-use crate::topology;
+use crate::topology::{self, DriverVariables};
 use core::fmt;
 use gpucap_core::config::{
     GPU_CORE_MAX_PCT, GPU_CORE_PCT, GPU_MEM_LIMIT, GPU_PROFILE, LogLevel, OptionRow,
@@ -16,7 +16,12 @@ use gpucap_core::limits::{DeviceFacts, Limits};
 use gpucap_core::uuid::Uuid;
 
 /// Says so once per process, if no GPU that the program can use has a limit.
-pub(crate) fn warn(policy: &Policy, limits: &'static Limits, driver: &DriverCopy) {
+pub(crate) fn warn(
+    policy: &Policy,
+    limits: &'static Limits,
+    driver: &DriverCopy,
+    variables: DriverVariables,
+) {
     static LOGGED: log::Once = log::Once::new();
     if !LOGGED.first() {
         return;
@@ -26,7 +31,7 @@ pub(crate) fn warn(policy: &Policy, limits: &'static Limits, driver: &DriverCopy
         let uuid = Uuid(driver::cuda::uuid(driver, ordinal)?);
         let total_bytes = driver::cuda::total_bytes(driver, ordinal)?;
         let position =
-            |facts: &DeviceFacts| topology::position(Some((driver, ordinal)), facts.uuid);
+            |facts: &DeviceFacts| topology::position(driver, ordinal, variables, facts.uuid);
         let slices = || driver::cuda::slices(driver, ordinal);
         let (live, _) = topology::resolve(limits, uuid, total_bytes, slices, position).ok()?;
         let resolved = live.now();

@@ -11,7 +11,7 @@ use crate::driver::{self, DriverCopy};
 use crate::state::Policy;
 use crate::sys::{self, Directory, Short};
 use crate::throttle::{Gate, Peers};
-use crate::topology;
+use crate::topology::{self, DriverVariables};
 use core::sync::atomic::AtomicU64;
 use gpucap_abi::cuda::CUdevice;
 use gpucap_core::config::LogLevel;
@@ -69,10 +69,8 @@ pub(crate) struct Primary {
 
 /// Whether processes run side by side on a device, as clients of MPS, without time slices. Where the driver does not
 /// report it, they do if MPS may be present.
-fn is_under_mps(driver: &DriverCopy, ordinal: CUdevice) -> bool {
-    let may_be = || {
-        sys::env("CUDA_MPS_PIPE_DIRECTORY").is_some() || Directory::open(c"/tmp/nvidia-mps").is_ok()
-    };
+fn is_under_mps(driver: &DriverCopy, ordinal: CUdevice, variables: DriverVariables) -> bool {
+    let may_be = || variables.name_mps || Directory::open(c"/tmp/nvidia-mps").is_ok();
     driver::cuda::is_under_mps(driver, ordinal).unwrap_or_else(may_be)
 }
 
@@ -93,6 +91,7 @@ impl Device {
         slot: Slot,
         driver: &DriverCopy,
         ordinal: CUdevice,
+        variables: DriverVariables,
     ) -> Result<Option<Standing>, Unresolved> {
         let _errno = sys::Errno::keep();
         let (Some(uuid), Some(total_bytes)) =
@@ -109,12 +108,12 @@ impl Device {
         let uuid = Uuid(uuid);
         let Some(limits) = &policy.limits else { return Ok(Some(Standing::default())) };
         let position =
-            |facts: &DeviceFacts| topology::position(Some((driver, ordinal)), facts.uuid);
+            |facts: &DeviceFacts| topology::position(driver, ordinal, variables, facts.uuid);
         let slices = || driver::cuda::slices(driver, ordinal);
         let (live, facts) = topology::resolve(limits, uuid, total_bytes, slices, position)?;
         let resolved = live.now();
         if resolved.memory.is_none() && resolved.core.is_none() {
-            absent::warn(policy, limits, driver);
+            absent::warn(policy, limits, driver, variables);
             return Ok(Some(Standing::default()));
         }
         let index = ledger.device(uuid.0).map_err(|_full| "ledger: no place for another device")?;
@@ -126,7 +125,7 @@ impl Device {
         let time = match resolved.core {
             Some(limit) => {
                 let join = |own| Peers::join(own, index, uuid, slot);
-                let takes_turns = !is_under_mps(driver, ordinal);
+                let takes_turns = !is_under_mps(driver, ordinal, variables);
                 let own = if takes_turns { usage_page::own(policy) } else { None };
                 let peers = own.map(join);
                 Gate::new(ledger, slot, index, live, limit, peers)
