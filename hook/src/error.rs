@@ -194,6 +194,7 @@ pub(crate) fn reason(why: &io::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gpucap_core::errno::Errno;
 
     #[test]
     fn the_system_speaks_as_we_do() {
@@ -201,5 +202,15 @@ mod tests {
         let error = Error::Start { program: "/etc/passwd".into(), why };
         assert_eq!(error.to_string(), "/etc/passwd: permission denied");
         assert_eq!(error.exit(), Exit::NOT_EXECUTABLE);
+    }
+
+    #[test]
+    fn the_library_has_the_words_of_the_system() {
+        for number in 0..4096 {
+            let words = Errno(number).to_string();
+            let system = io::Error::from_raw_os_error(number);
+            let expected = format!("{} (errno {number})", reason(&system));
+            assert!(words == expected || words == format!("errno {number}"), "{words}: {system}");
+        }
     }
 }

@@ -70,6 +70,7 @@ pub(crate) const MODULES: &[Modules] = &[
             ("sync", "words that processes share, explored by loom in tests"),
             ("units", "bytes and shares"),
             ("uuid", "the names of devices"),
+            ("errno", "the numbers of failed system calls, in words"),
             ("table", "numbers by number, for what a process holds"),
             ("extent", "how much arrays take"),
             ("pitch", "how far rows of memory are padded"),

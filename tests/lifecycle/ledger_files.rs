@@ -9,23 +9,23 @@ use std::path::Path;
 
 pub(crate) fn trials() -> Vec<Trial> {
     type Make = fn(&Path) -> Result;
-    let bad: [(&str, Make); 5] = [
-        ("lies where no folder is", |_| Ok(())),
-        ("is a folder", |path| Ok(fs::create_dir_all(path)?)),
-        ("is too short", |path| write(path, &[0; 100])),
-        ("holds something else", |path| write(path, &vec![0x55; 32 << 20])),
-        ("leads elsewhere", |path| {
+    let bad: [(&str, &str, Make); 5] = [
+        ("lies where no folder is", "no such file or directory (errno 2)", |_| Ok(())),
+        ("is a folder", "is a directory (errno 21)", |path| Ok(fs::create_dir_all(path)?)),
+        ("is too short", " has 100 bytes, not ", |path| write(path, &[0; 100])),
+        ("holds something else", ", known is ", |path| write(path, &vec![0x55; 32 << 20])),
+        ("leads elsewhere", "too many levels of symbolic links (errno 40)", |path| {
             Ok(std::os::unix::fs::symlink("/proc/self/mem", at_home(path)?)?)
         }),
     ];
     let mut trials: Vec<_> = bad
         .into_iter()
-        .map(|(what, make)| {
+        .map(|(what, why, make)| {
             trial(format!("a ledger that {what} means no GPU work"), move || {
                 let run = limited()?;
                 let path = run.directory().join("books/ledger");
                 make(&path)?;
-                refused(&run.env("GPUCAP_LEDGER", &path))
+                refused(&run.env("GPUCAP_LEDGER", &path), why)
             })
         })
         .collect();
@@ -42,14 +42,14 @@ fn write(path: &Path, bytes: &[u8]) -> Result {
     Ok(fs::write(at_home(path)?, bytes)?)
 }
 
-fn refused(run: &Run) -> Result {
+fn refused(run: &Run, why: &str) -> Result {
     let mut actor = run.start()?;
     actor.expect(&[("init", NOT_READY)])?;
     if actor.call("alloc a 1")?.code == SUCCESS {
         return Err(Stop::fail("memory was given"));
     }
     let output = actor.end()?;
-    if output.stderr.lines().count() == 1 && output.stderr.contains("ledger") {
+    if output.stderr.lines().count() == 1 && output.stderr.contains(why) {
         Ok(())
     } else {
         Err(Stop::fail(output))

@@ -1,6 +1,7 @@
 //! What gpucap decides, apart from everything it touches.
 //!
 //! * [`units`], [`uuid`]: the parts of a limit.
+//! * [`errno`]: the numbers of failed system calls, in words.
 //! * [`config`]: the variables and their values.
 //! * [`limits`]: environment and limits file, resolved for one device by the minimum rule.
 //! * [`extent`], [`pitch`], [`image`], [`physical`]: how much arrays, rows of memory and code take; how long physical
@@ -20,6 +21,7 @@
 #![allow(rustdoc::private_intra_doc_links)]
 
 pub mod config;
+pub mod errno;
 pub mod extent;
 pub mod image;
 pub mod ledger;

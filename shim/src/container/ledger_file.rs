@@ -5,6 +5,7 @@
 
 use crate::state::Policy;
 use crate::sys::{self, File};
+use gpucap_core::errno::Errno;
 use gpucap_core::ledger::{DeviceIndex, Identity, Ledger, Slot};
 use gpucap_core::process::Stat;
 use once_cell::race::OnceBox;
@@ -23,7 +24,7 @@ fn open(policy: &Policy) -> Result<&'static Ledger, String> {
     let _errno = sys::Errno::keep();
     let path = path(policy)?;
     let failed = |what: &str, error: i32| {
-        format!("ledger: {} cannot be {what} (errno {error})", path.to_string_lossy())
+        format!("ledger: {} cannot be {what}: {}", path.to_string_lossy(), Errno(error))
     };
     let file =
         File::open(&path, libc::O_RDWR | libc::O_CREAT).map_err(|error| failed("opened", error))?;
@@ -79,7 +80,7 @@ pub(crate) fn path(policy: &Policy) -> Result<CString, String> {
             Err(libc::ENOENT) => {} // a hook that shares no ledger: one per user of the container
             Err(error) => {
                 let path = HOOK_LEDGER.to_string_lossy();
-                return Err(format!("ledger: {path} cannot be opened (errno {error})"));
+                return Err(format!("ledger: {path} cannot be opened: {}", Errno(error)));
             }
         }
     }
@@ -111,7 +112,7 @@ pub(crate) fn own_identity() -> Result<Identity, String> {
     let stat = match read_stat(c"/proc/self/stat") {
         Ok(Some(stat)) => stat,
         Err(error) if namespace.is_some() => {
-            return Err(format!("ledger: /proc/self/stat cannot be read (errno {error})"));
+            return Err(format!("ledger: /proc/self/stat cannot be read: {}", Errno(error)));
         }
         _ => Stat::default(),
     };

@@ -7,6 +7,7 @@
 //! these. It is a file of the user who has set the variables, and means nothing beside a limits file.
 
 use crate::sys::{self, Directory, File};
+use gpucap_core::errno::Errno;
 use gpucap_core::limits::live::{LiveEntries, LivePage, PATH};
 use gpucap_core::limits::{Broken, DeviceFacts, Limits, Resolved, run};
 use once_cell::race::OnceBox;
@@ -149,7 +150,7 @@ fn map(file: &File, may_own: impl Fn(u32) -> bool) -> Result<&'static LivePage, 
     }
     let map = file
         .map_to_read(LivePage::SIZE)
-        .map_err(|error| format!("cannot be mapped (errno {error})"))?;
+        .map_err(|error| format!("cannot be mapped: {}", Errno(error)))?;
     // SAFETY: the mapping is page-aligned, `LivePage::SIZE` bytes of the file and never taken down. The file of a
     // container is the node's, which does not shorten it; that of a run belongs to the user of this process, who may end
     // the process anyhow. A page is words that we only load, valid for every content.
@@ -158,7 +159,7 @@ fn map(file: &File, may_own: impl Fn(u32) -> bool) -> Result<&'static LivePage, 
 }
 
 fn not_opened(path: &str, error: i32) -> Unresolved {
-    let text = format!("limits: {path} cannot be opened (errno {error})");
+    let text = format!("limits: {path} cannot be opened: {}", Errno(error));
     if is_lack(error) { Unresolved::ForNow(text) } else { Unresolved::Broken(text) }
 }
 

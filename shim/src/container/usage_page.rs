@@ -10,6 +10,7 @@ use crate::container::ledger_file;
 use crate::state::Policy;
 use crate::sys::{self, Directory, File};
 use gpucap_core::config::LogLevel;
+use gpucap_core::errno::Errno;
 use gpucap_core::limits::Limits;
 use gpucap_core::page::{DIRECTORY, PATH, UsagePage};
 use once_cell::race::OnceBox;
@@ -50,7 +51,7 @@ fn open(policy: &Policy) -> Result<OwnPage, String> {
 fn shown() -> Result<OwnPage, String> {
     let path = |text: &str| CString::new(text).map_err(|_| format!("{text} is no path"));
     let (own, directory) = (path(PATH)?, path(DIRECTORY)?);
-    let failed = |error: i32| format!("{PATH} cannot be used (errno {error})");
+    let failed = |error: i32| format!("{PATH} cannot be used: {}", Errno(error));
     let file = File::open(&own, libc::O_RDWR | libc::O_NONBLOCK).map_err(failed)?;
     if !sys::on_read_only_mount(&directory) {
         return Err(format!("{DIRECTORY} can be written by the container"));
@@ -60,7 +61,7 @@ fn shown() -> Result<OwnPage, String> {
 
 /// A page beside the ledger, for those of this user whose ledgers are in the same directory: named as the ledger is.
 fn made(ledger: &CStr) -> Result<OwnPage, String> {
-    let failed = |error: i32| format!("no page of {} (errno {error})", ledger.to_string_lossy());
+    let failed = |error: i32| format!("no page of {}: {}", ledger.to_string_lossy(), Errno(error));
     let text = ledger.to_str().map_err(|_| failed(libc::EINVAL))?;
     let (place, name) = text.rsplit_once('/').ok_or_else(|| failed(libc::EINVAL))?;
     let string = |text: String| CString::new(text).map_err(|_| failed(libc::EINVAL));

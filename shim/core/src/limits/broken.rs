@@ -5,6 +5,7 @@ use core::fmt;
 use super::file::document::{MAX_BYTES, PATH};
 use super::file::error::FileError;
 use crate::config::ConfigError;
+use crate::errno::Errno;
 
 /// The limits cannot be used, and the process fails closed. Prints as one line: which variable or
 /// file, what it held, what is allowed.
@@ -39,7 +40,7 @@ impl fmt::Display for FileProblem {
             Self::Writable => {
                 f.write_str("is not on a read-only mount; only the hook may place it")
             }
-            Self::Unreadable(errno) => write!(f, "cannot be read (errno {errno})"),
+            Self::Unreadable(error) => write!(f, "cannot be read: {}", Errno(*error)),
             Self::NotAFile => f.write_str("is not a regular file; only the hook may place it"),
             Self::TooLong => write!(f, "is longer than {} bytes", MAX_BYTES),
             Self::LessThanAByte => f.write_str("gives less than one byte of this GPU"),

@@ -333,7 +333,10 @@ fn a_file_that_may_not_be_believed_is_broken_and_says_why() {
             FileProblem::Writable,
             "/.gpucap/limits is not on a read-only mount; only the hook may place it",
         ),
-        (FileProblem::Unreadable(13), "/.gpucap/limits cannot be read (errno 13)"),
+        (
+            FileProblem::Unreadable(13),
+            "/.gpucap/limits cannot be read: permission denied (errno 13)",
+        ),
         (
             FileProblem::NotAFile,
             "/.gpucap/limits is not a regular file; only the hook may place it",
