@@ -21,6 +21,9 @@ pub(crate) enum Error {
     /// `--gpu` beside a value that is for every GPU.
     #[error("{option} is for every GPU: give it without --gpu")]
     EveryGpu { option: &'static str },
+    /// A maximum beside a share of which nothing more is lent.
+    #[error("--core-policy fixed lends nothing beyond the share, so it has no --core-max")]
+    FixedMaximum,
     /// A limit names GPUs, and this machine, which has `cards`, has none of them.
     #[error(
         "run: {limit} names no GPU of this machine, so nothing would be limited; it has {cards}, counted from 0"
@@ -138,6 +141,7 @@ impl Error {
             | Self::Option { .. }
             | Self::GpuTwice { .. }
             | Self::EveryGpu { .. }
+            | Self::FixedMaximum
             | Self::NoSuchGpu { .. }
             | Self::Inherited(_)
             | Self::Incomparable { .. }

@@ -44,7 +44,7 @@ fn variables() -> Result {
         (&["--cores", "30", "--core-policy", "burst", "--core-max", "80"][..], "30%,burst,80%,\n"),
         (&["--cores", "30", "--core-max", "80"], "30%,burst,80%,\n"),
         (&["--profile", "2g", "--core-max", "80"], ",burst,80%,\n"),
-        (&["--cores", "30", "--core-max", "80", "--core-policy", "fixed"], "30%,fixed,80%,\n"),
+        (&["--core-max", "50", "--core-policy", "fixed"], ",fixed,50%,\n"),
         (&["--cores", "30", "--core-policy=Fixed"], "30%,fixed,,\n"),
         (&["--core-priority", "low"], ",,,low\n"),
         (&["--core-max", "50", "--gpu", "0"], ",,0=50%,\n"),
@@ -62,6 +62,11 @@ fn nothing_on_a_bad_word() -> Result {
         ("--core-policy", "0=burst", "not a policy; allowed: fixed, burst"),
         ("--core-priority", "high", "not a priority; allowed: normal, low"),
         ("--core-max", "0", "a percentage is from 1 to 100; allowed: 1 to 100"),
+        (
+            "--core-policy=fixed",
+            "--core-max=50",
+            "--core-policy fixed lends nothing beyond the share",
+        ),
     ] {
         let run = gpucap(&["run", "--cores", "30", option, value, "--", "touch", "ran"])?;
         let output = run.output()?;

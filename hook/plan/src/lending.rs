@@ -38,7 +38,9 @@ pub(crate) fn note(joined: &[(Key, DeviceLimit)], node: &Node) -> Option<String>
     } else if is_asked(Wish::bursts) {
         "burst"
     } else {
-        return None;
+        let is_vain = joined.iter().any(|(_, limit)| has_vain_most(granted(limit.wish(), node)));
+        return is_vain
+            .then(|| "a maximum changes nothing without burst: the share is fixed".into());
     };
     if node.lending == Lending::Off {
         return Some(format!(
@@ -47,6 +49,11 @@ pub(crate) fn note(joined: &[(Key, DeviceLimit)], node: &Node) -> Option<String>
     }
     let has_share = is_asked(|wish| wish.limit().is_some());
     (!has_share).then(|| format!("{what} changes nothing: no source gives a share of GPU time"))
+}
+
+/// Whether a wish has a maximum above its share, and borrows nothing.
+fn has_vain_most(wish: Wish) -> bool {
+    !wish.bursts() && wish.share.zip(wish.most).is_some_and(|(share, most)| most > share)
 }
 
 /// The part of a wish that the node grants.

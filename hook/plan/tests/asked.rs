@@ -119,7 +119,7 @@ fn a_container_whose_programs_may_mount_is_noted() {
 fn what_becomes_of_a_wish_to_borrow_is_said() {
     let notes = |env: &[&str], lending: &str| {
         let decision = decided(&json!({"env": env, "node": {"lending": lending}}));
-        let of_time = |note: &String| note.contains("GPU time");
+        let of_time = |note: &String| note.contains("GPU time") || note.contains("maximum");
         decision.notes.into_iter().filter(of_time).collect::<Vec<_>>()
     };
     let burst = ["GPU_CORE_PCT=30", "GPU_CORE_POLICY=burst"];
@@ -134,6 +134,20 @@ fn what_becomes_of_a_wish_to_borrow_is_said() {
         assert_eq!(notes(env, lending), Vec::<String>::new());
     }
     assert_eq!(notes(&["GPU_CORE_PCT=30"], "off"), Vec::<String>::new());
+    let most = ["GPU_CORE_PCT=30", "GPU_CORE_MAX_PCT=50"];
+    let fixed = [&most[..], &["GPU_CORE_POLICY=fixed"]].concat();
+    let vain = "a maximum changes nothing without burst: the share is fixed";
+    for (env, lending) in
+        [(&most[..], "off"), (&most, "allowed"), (&fixed, "allowed"), (&fixed, "always")]
+    {
+        assert_eq!(notes(env, lending), [vain], "{env:?} {lending}");
+    }
+    let lowers = ["GPU_CORE_PCT=30", "GPU_CORE_MAX_PCT=20"];
+    for (env, lending) in
+        [(&most[..], "always"), (&lowers, "off"), (&["GPU_CORE_MAX_PCT=20"], "off")]
+    {
+        assert_eq!(notes(env, lending), Vec::<String>::new(), "{env:?} {lending}");
+    }
 }
 
 #[test]

@@ -3,6 +3,8 @@
 //! A limit that is set already can only be lowered: for each variable the lower of both values holds. Where the two
 //! cannot be compared (25 % of a GPU, or 4 GiB?), the run is refused. Pure: no environment, no file.
 
+mod maximum;
+
 use crate::container::effective_limit::EffectiveLimit;
 use crate::error::{Error, Result};
 use gpucap_core::config::{
@@ -102,6 +104,9 @@ impl LimitRequest {
         };
         // A maximum beyond a share is asked for to borrow; without a share it is the share.
         let has_both = cores.or(profile).and(core_max).is_some();
+        if request.core_policy == Some(CorePolicy::Fixed) && has_both && !request.is_low() {
+            return Err(Error::FixedMaximum);
+        }
         if request.core_policy.is_none() && has_both && !request.is_low() {
             request.core_policy = Some(CorePolicy::Burst);
         }
@@ -153,6 +158,7 @@ impl LimitRequest {
             let name = GPU_CORE_POLICY.name;
             notices.push(format!("{name}=burst changes nothing without a share of time (--cores)"));
         }
+        notices.extend(request.vain_maximum());
         Ok(Joined { request, notices })
     }
 
@@ -202,28 +208,6 @@ impl LimitRequest {
             core_max: most.map(PerGpu::Every),
             ..Self::default()
         }
-    }
-
-    /// The most that low priority may have where a share without lending is set.
-    fn most_of_low(&self, asked: &Self) -> Option<PerGpu<Share>> {
-        let becomes_low = asked.is_low() && !self.is_low();
-        let is_fixed = becomes_low && self.policy() == Some(CorePolicy::Fixed);
-        let of_profile = self.profile.as_ref().map(|list| match list {
-            PerGpu::Every(profile) => PerGpu::Every(profile.core(Slices::default())),
-            PerGpu::Listed(entries) => {
-                let share =
-                    |(gpu, profile): &(Selector, Profile)| (*gpu, profile.core(Slices::default()));
-                PerGpu::Listed(entries.iter().map(share).collect())
-            }
-        });
-        let shares = [&self.core, &of_profile, &self.core_max].into_iter().flatten().cloned();
-        let lowest = shares.reduce(|one, two| match (&one, &two) {
-            (PerGpu::Every(a), PerGpu::Every(b)) => PerGpu::Every(*a.min(b)),
-            // Which is the lower one for each GPU is not said in one value: one that is for all GPUs.
-            (PerGpu::Listed(_), PerGpu::Every(_)) => two,
-            _ => one,
-        });
-        lowest.filter(|_| is_fixed)
     }
 
     /// The policy; where time is limited and none is set, that is `fixed`.

@@ -172,9 +172,42 @@ fn options_of_lending_that_cannot_be_used_are_refused() {
     );
     assert!(refused(time(Some("30"), None, Some("0"), None)).starts_with("--core-max \"0\": "));
     assert_eq!(refused(time(None, Some("burst"), None, None)), Error::NoLimit.to_string());
+    let fixed = "--core-policy fixed lends nothing beyond the share, so it has no --core-max";
+    assert_eq!(refused(time(Some("30"), Some("fixed"), Some("50"), None)), fixed);
     let gpus = ["0".to_owned()];
     let low = LimitOptions { core_priority: Some("low"), gpus: &gpus, ..LimitOptions::default() };
     assert_eq!(refusal(low), "--core-priority low is for every GPU: give it without --gpu");
+}
+
+#[test]
+fn a_maximum_that_changes_nothing_is_noted() {
+    let notices = |variables: &[(&str, &str)]| {
+        let lookup = |name: &str| {
+            let found = variables.iter().find(|(own, _)| *own == name);
+            found.map(|(_, value)| value.as_bytes().to_vec())
+        };
+        let set = LimitRequest::of(&Config::from_lookup(&lookup).expect("values"));
+        let notices = set.lowered_by(&mem("1Gi")).expect("joined").notices;
+        notices.into_iter().filter(|notice| notice.contains("MAX")).collect::<Vec<_>>()
+    };
+    let (share, most) = (("GPU_CORE_PCT", "30"), ("GPU_CORE_MAX_PCT", "50"));
+    let fixed = ("GPU_CORE_POLICY", "fixed");
+    let said =
+        "GPU_CORE_MAX_PCT=50% changes nothing without GPU_CORE_POLICY=burst: the share is fixed";
+    assert_eq!(notices(&[share, most, fixed]), [said]);
+    assert_eq!(notices(&[share, most]), [said], "fixed is the default");
+    assert_eq!(notices(&[("GPU_PROFILE", "1g.5gb"), most]), [said]);
+    assert_eq!(notices(&[share, ("GPU_CORE_MAX_PCT", "0=50,1=40")]).len(), 1);
+    for counts in [
+        &[share, most, ("GPU_CORE_POLICY", "burst")][..],
+        &[share, most, ("GPU_CORE_PRIORITY", "low"), fixed],
+        &[share, ("GPU_CORE_MAX_PCT", "20"), fixed],
+        &[share, ("GPU_CORE_MAX_PCT", "0=50,1=20")],
+        &[most, fixed],
+        &[("GPU_CORE_PCT", "0=30"), most],
+    ] {
+        assert_eq!(notices(counts), [""; 0], "{counts:?}");
+    }
 }
 
 #[test]
