@@ -44,6 +44,7 @@ As root on the host: all limited containers, and runs. In a container: that cont
 One row for each container or run and each GPU. MEMORY is what its processes hold, of the limit; a ! stands before what
 is over the limit. TIME is its share of the GPU's time in the last second or so, of the compute limit; it is measured
 only where time is limited. REFUSED counts allocations, PROCS processes.
+What this user may not read is counted in one line.
 NAME or --verbose shows all details. Rows are cut to the terminal's width, and whole in a pipe.
 The page `status` of the documentation has the names in the JSON, which do not change.
 
@@ -121,11 +122,6 @@ fn gather(node: &Node, machine: &Machine) -> Status {
     let refused = if is_there { refused } else { Vec::new() };
     let mut status = Status { containers, refused, ..Status::default() };
     for record in records {
-        let page = live::copy(&record).unwrap_or_else(|why| {
-            // What the host has changed is not known: what was given at the start is shown, and that there is more.
-            status.unreadable.push((record.path_of(PATH), reason(&why)));
-            None
-        });
         let path = record.path_of(BY_HOOK);
         let devices = match ledgers::read_of(&record) {
             Look::Ledger(map) => Device::all(map.get(), machine),
@@ -135,6 +131,11 @@ fn gather(node: &Node, machine: &Machine) -> Status {
                 continue;
             }
         };
+        let page = live::copy(&record).unwrap_or_else(|why| {
+            // What the host has changed is not known: what was given at the start is shown, and that there is more.
+            status.unreadable.push((record.path_of(PATH), reason(&why)));
+            None
+        });
         let container = Container::of(record, page.as_ref().map(Map::get));
         status.ledgers.push(LedgerView::new(path, devices).of_container(container));
     }

@@ -122,13 +122,16 @@ pub(crate) fn make(path: &Path) -> io::Result<bool> {
     }
 }
 
+/// The reason where a user has no right to read a file: most ledgers are other users'.
+pub(crate) const DENIED: &str = "permission denied";
+
 /// What a look at a ledger file gives.
 pub(crate) enum Look {
     /// A ledger.
     Ledger(LedgerMap),
     /// An empty file: no process has used a GPU yet.
     Unused,
-    /// It cannot be read, or not by this version.
+    /// It cannot be read, or not by this version: the reason, [`DENIED`] where this user has no right to.
     No(String),
 }
 

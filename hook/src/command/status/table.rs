@@ -5,6 +5,7 @@
 
 use super::view::{Device, LedgerView, Status};
 use crate::container::effective_limit::{EffectiveLimit, Limit};
+use crate::container::ledgers::DENIED;
 use crate::terminal::quantity::{exact, size};
 use crate::terminal::style;
 use crate::terminal::table::{Cell, Column, Table};
@@ -43,11 +44,19 @@ pub(crate) fn remarks(status: &Status) -> Vec<String> {
         let (runs, have) = if count == 1 { ("run", "has") } else { ("runs", "have") };
         text.push(format!("{count} {runs} of gpucap {have} not used a GPU yet.\n"));
     }
-    for (path, why) in &status.unreadable {
+    let (denied, others): (Vec<_>, Vec<_>) =
+        status.unreadable.iter().partition(|(_, why)| why == DENIED);
+    for (path, why) in others {
         text.push(format!("{}: {}\n", path.display(), style::warn(why)));
     }
     if text.is_empty() && status.ledgers.is_empty() {
         text.push("No process with limits found, as far as this user can see.\n".into());
+    }
+    // On a machine of several users that is as it should be.
+    match denied.len() {
+        0 => {}
+        1 => text.push(format!("1 ledger of another user is not shown: {DENIED}.\n")),
+        count => text.push(format!("{count} ledgers of other users are not shown: {DENIED}.\n")),
     }
     text
 }
@@ -143,9 +152,11 @@ impl LedgerView {
 mod tests {
     use super::super::text::tests::{raised, section, status};
     use super::*;
+    use crate::error::reason;
     use gpucap_core::config::Slices;
     use gpucap_core::units::{ComputeLimit, Share};
     use gpucap_core::uuid::Uuid;
+    use std::io;
 
     fn table(status: &Status, width: Option<usize>) -> String {
         let name = Uuid([1; 16]).gpu();
@@ -175,9 +186,22 @@ mod tests {
         let gpus = ["GPU   ", gpu, gpu];
         let numbers = NUMBERS.iter().zip(gpus).zip(names);
         let rows = numbers.map(|((numbers, gpu), name)| format!("{gpu}  {name}  {numbers}\n"));
-        let rest =
-            "\n1 run of gpucap has not used a GPU yet.\n\n/dev/shm/gpucap-1-2: permission denied\n";
+        let rest = "\n1 run of gpucap has not used a GPU yet.\n\n1 ledger of another user is not shown: permission denied.\n";
         assert_eq!(table(&both(), None), rows.collect::<String>() + rest);
+    }
+
+    #[test]
+    fn what_this_user_may_not_read_is_counted_in_one_line() {
+        let why = io::Error::from_raw_os_error(libc::EACCES);
+        let denied = ["/dev/shm/gpucap-1-2", "/dev/shm/gpucap-2-2", "/proc/9/root/.gpucap/ledger"];
+        let unreadable = denied.map(|path| (path.into(), reason(&why))).to_vec();
+        let mut seen = Status { unreadable, ..Status::default() };
+        let none = "No process with limits found, as far as this user can see.\n\n";
+        let counted = "3 ledgers of other users are not shown: permission denied.\n";
+        assert_eq!(table(&seen, None), format!("{none}{counted}"));
+        seen.unreadable.insert(1, ("/dev/shm/gpucap-3-3".into(), "not a regular file".into()));
+        let other = "/dev/shm/gpucap-3-3: not a regular file\n\n";
+        assert_eq!(table(&seen, None), format!("{other}{counted}"));
     }
 
     #[test]

@@ -170,7 +170,7 @@ Run of process 4242   /dev/shm/gpucap-0-run-4026531836-4242-88
 
 1 run of gpucap has not used a GPU yet.
 
-/dev/shm/gpucap-1-2: permission denied
+1 ledger of another user is not shown: permission denied.
 ";
     assert_eq!(people(&status()), expected);
 }
