@@ -68,6 +68,19 @@ impl Host {
         Ok(gpus.collect())
     }
 
+    /// Lets the first question of this kind fail.
+    fn fails_once(&self, kind: &str) -> Result {
+        let program = self.installation.gpucap().with_file_name("gpucap-driver");
+        let text = fs::read_to_string(program)?;
+        // Behind the shell's line and that which notes the question.
+        let body = text.splitn(3, '\n').nth(2).unwrap_or_default();
+        let first = self.path("first");
+        self.installation.script(&format!(
+            "[ \"$1\" != {kind} ] || ! mkdir {} || {{ echo 'error out of order'; exit 1; }}\n{body}",
+            first.display(),
+        ))
+    }
+
     /// How often the driver was asked for a context.
     fn contexts(&self) -> usize {
         self.installation.asked().matches("asked context").count()
@@ -270,6 +283,17 @@ fn native() -> Result {
         let written = host.written()?;
         expect(written.iter().all(|gpu| gpu.3 == able), || format!("{written:?}"))?;
     }
+    // A card of which the question fails keeps no other from being asked about.
+    let host = Host::new(&[("STUB_GPU_MEMORY_LIMITS", "on"), ("STUB_GPU_COUNT", "2")])?;
+    host.fails_once("limit")?;
+    let output = host.calibrate(&[])?;
+    ended(&output, 0)?;
+    says(
+        &output,
+        "can keep memory limits by itself (native_limits), not of every GPU: out of order",
+    )?;
+    let able: Vec<bool> = host.written()?.iter().map(|gpu| gpu.3).collect();
+    expect(able == [false, true], || format!("{able:?}"))?;
     // Of a card that cannot be measured, this is not what it was before.
     let host = Host::new(&[("STUB_GPU_MEMORY_LIMITS", "on")])?;
     ended(&host.calibrate(&[])?, 0)?;

@@ -237,7 +237,7 @@ impl Probe {
         Ok(Self(path))
     }
 
-    /// Asks for no limit at all on each card that is whole; the first answer that says no.
+    /// Asks for no limit at all on each card that is whole, whatever the others answer; the first reason why one cannot.
     fn ask(
         &self,
         driver: &Driver,
@@ -246,19 +246,24 @@ impl Probe {
     ) -> std::result::Result<(), String> {
         let mut refused = Ok(());
         for name in cards {
-            let words =
-                ["limit".into(), self.0.display().to_string(), format!("{name}={}", u64::MAX)];
-            let lines = driver.ask(&words, None, MOST)?;
-            let answer = lines.iter().find_map(|line| native_limit::Answer::of(line));
-            let answer = answer.ok_or_else(|| format!("an answer that is none: {lines:?}"))?;
-            if !ABLE.contains(&answer.code) {
-                refused = refused.and_then(|()| Err(answer.to_string()));
-                continue;
+            match self.ask_about(driver, name) {
+                Ok(()) => {
+                    let same = gpus.iter_mut().find(|gpu| gpu.name == name);
+                    same.into_iter().for_each(|gpu| gpu.native_limits = true);
+                }
+                Err(why) => refused = refused.and(Err(why)),
             }
-            let same = gpus.iter_mut().find(|gpu| gpu.name == name);
-            same.into_iter().for_each(|gpu| gpu.native_limits = true);
         }
         refused
+    }
+
+    /// Asks for no limit at all on one card.
+    fn ask_about(&self, driver: &Driver, card: DeviceName) -> std::result::Result<(), String> {
+        let words = ["limit".into(), self.0.display().to_string(), format!("{card}={}", u64::MAX)];
+        let lines = driver.ask(&words, None, MOST)?;
+        let answer = lines.iter().find_map(|line| native_limit::Answer::of(line));
+        let answer = answer.ok_or_else(|| format!("an answer that is none: {lines:?}"))?;
+        if ABLE.contains(&answer.code) { Ok(()) } else { Err(answer.to_string()) }
     }
 }
 
@@ -278,7 +283,13 @@ fn said(found: &Calibration, unable: Option<String>) -> String {
     if found.gpus.is_empty() {
         text.push_str("  no GPU\n");
     }
+    let is_able = found.gpus.iter().any(|gpu| gpu.native_limits);
     text.push_str(&match unable {
+        Some(why) if is_able => {
+            format!(
+                "It can keep memory limits by itself (native_limits), not of every GPU: {why}\n"
+            )
+        }
         Some(why) => format!("It keeps no memory limits by itself: {why}\n"),
         None => "It can keep memory limits by itself (native_limits).\n".into(),
     });
