@@ -14,6 +14,10 @@ pub(crate) fn trials() -> Vec<Trial> {
     vec![
         trial("calibrate: each card has the price that its driver takes", measured),
         trial("calibrate: of a card with MIG, each instance has one and the card the highest", mig),
+        trial(
+            "calibrate: an instance out of order keeps no other from being measured",
+            one_instance_fails,
+        ),
         trial("calibrate: where NVML names no process, the card's loss is the price", by_card),
         trial("calibrate: a price that cannot be is not written", implausible),
         trial("calibrate: a card out of order keeps no other from being measured", one_fails),
@@ -121,6 +125,23 @@ fn mig() -> Result {
         gpu("GPU", CONTEXT, 20),
     ];
     expect(written == expected, || format!("{written:?}"))
+}
+
+fn one_instance_fails() -> Result {
+    let host = Host::new(&[("STUB_GPU_MIG", "0=10GiB+20GiB")])?;
+    host.fails_once("context")?;
+    let fails = |expected: &[_]| {
+        let output = host.calibrate(&[])?;
+        ended(&output, 1)?;
+        says(&output, ": out of order")?;
+        let written = host.written()?;
+        expect(written == expected, || format!("{written:?}"))
+    };
+    fails(&[gpu("MIG", CONTEXT, 20)])?;
+    // What was known of it before stays, and so does that of the card.
+    ended(&host.calibrate(&[])?, 0)?;
+    fs::remove_dir(host.path("first"))?;
+    fails(&[gpu("MIG", CONTEXT, 20), gpu("MIG", CONTEXT, 10), gpu("GPU", CONTEXT, 20)])
 }
 
 fn by_card() -> Result {

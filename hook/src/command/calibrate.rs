@@ -27,7 +27,7 @@ Run it as root on the host, once after each installation of gpucap or of a drive
 GPU and ends it; programs that use the GPUs at the same time are not disturbed. It also tests whether the driver can
 keep memory limits itself (native_limits). The hook reads the result.
 
-Exit status: 0 if each GPU was measured; 1 if not, with one line for each GPU that was not.
+Exit status: 0 if each GPU was measured; 1 if not, with one line for each GPU or MIG instance that was not.
 
 Examples:
   gpucap calibrate";
@@ -167,31 +167,44 @@ fn measure_all(
         if cards.len() > 1 {
             output::notice(format_args!("calibrate: {at} of {}: {}", cards.len(), card.name));
         }
-        match measure(driver, card) {
-            Ok(found) => gpus.extend(found),
-            Err(why) => {
-                output::notice(format_args!("calibrate: {why}"));
-                let known = card.names().filter_map(|name| before?.of(name).copied());
-                // The driver is asked about this again below.
-                gpus.extend(known.map(|known| Measured { native_limits: false, ..known }));
-                exit = Exit::FAILED;
-            }
+        let (found, failures) = measure(driver, card);
+        for why in &failures {
+            output::notice(format_args!("calibrate: {why}"));
+            exit = Exit::FAILED;
         }
+        let is_missing = |name: &DeviceName| found.iter().all(|gpu| gpu.name != *name);
+        let known = card.names().filter(is_missing).filter_map(|name| before?.of(name).copied());
+        // The driver is asked about this again below.
+        let known =
+            known.map(|known| Measured { native_limits: false, ..known }).collect::<Vec<_>>();
+        gpus.extend(found);
+        gpus.extend(known);
     }
     (gpus, exit)
 }
 
-/// What a context takes on a card. Of one with MIG instances, on each of them, and for the card the most of these.
-fn measure(driver: &Driver, card: &Card) -> std::result::Result<Vec<Measured>, String> {
+/// What a context takes on a card. Of one with MIG instances, on each of them, and for the card the most of these, if
+/// all of them answer. And why some of it is not known.
+fn measure(driver: &Driver, card: &Card) -> (Vec<Measured>, Vec<String>) {
     if card.instances.is_empty() {
-        return Ok(vec![measured(driver, card.name)?]);
+        return match measured(driver, card.name) {
+            Ok(found) => (vec![found], vec![]),
+            Err(why) => (vec![], vec![why]),
+        };
     }
-    let instances = card.instances.iter().map(|name| measured(driver, *name));
-    let mut all = instances.collect::<std::result::Result<Vec<_>, _>>()?;
-    let most = |of: fn(&Measured) -> u64| all.iter().map(of).max().unwrap_or_default();
-    let (context, total) = (most(|gpu| gpu.context), most(|gpu| gpu.total));
-    all.push(Measured { name: card.name, context, total, native_limits: false });
-    Ok(all)
+    let (mut all, mut failures) = (Vec::new(), Vec::new());
+    for name in &card.instances {
+        match measured(driver, *name) {
+            Ok(found) => all.push(found),
+            Err(why) => failures.push(why),
+        }
+    }
+    if failures.is_empty() {
+        let most = |of: fn(&Measured) -> u64| all.iter().map(of).max().unwrap_or_default();
+        let (context, total) = (most(|gpu| gpu.context), most(|gpu| gpu.total));
+        all.push(Measured { name: card.name, context, total, native_limits: false });
+    }
+    (all, failures)
 }
 
 fn measured(driver: &Driver, name: DeviceName) -> std::result::Result<Measured, String> {
