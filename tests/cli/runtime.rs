@@ -3,8 +3,9 @@
 //! Real runtimes behind it are in `tests/containers`.
 
 use crate::{ended, expect, gpucap, says};
-use gpucap_tests::{Build, Output, Result, Scratch, trial};
+use gpucap_tests::{Build, Output, Result, Scratch, Stop, trial};
 use libtest_mimic::Trial;
+use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
@@ -19,6 +20,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("runtime: a changed config.json keeps its mode", mode),
         trial("runtime: a refusal is in the engine's log, and nothing is started", refusal),
         trial("runtime: a container that did not ask keeps its config.json to the byte", not_asked),
+        trial("hook: each line of its log has the level that fits", levels),
         trial("explain: a bundle is judged as the hook would", explained),
         trial(
             "explain: a configuration that cannot be used is called by its name",
@@ -76,6 +78,28 @@ impl Place {
     fn create(&self) -> Result<Output> {
         let (log, bundle) = (self.file("log"), self.file(""));
         self.run(&["--log", &log, "--log-format", "json", "create", "--bundle", &bundle, "id"])
+    }
+
+    /// What the hook logs of a container with this bundle, by level, that ends with this code: its process is not there.
+    fn hook(&self, stage: &str, code: i32) -> Result<Vec<(String, String)>> {
+        let state = format!(r#"{{"id":"a","bundle":{:?},"status":"creating"}}"#, self.file(""));
+        fs::write(self.path("state.json"), state)?;
+        let run = gpucap(&["hook", stage, "--config", &self.file("node.json")])?;
+        let shell = format!("exec \"$@\" <{}", self.file("state.json"));
+        ended(&run.through(&["sh", "-c", &shell, "sh"].map(str::as_ref)).output()?, code)?;
+        self.logged()
+    }
+
+    /// The lines of the hook's log: level and message.
+    fn logged(&self) -> Result<Vec<(String, String)>> {
+        let log = fs::read_to_string(self.path("node.log")).unwrap_or_default();
+        let text = |line: &Value, key: &str| line[key].as_str().unwrap_or_default().to_owned();
+        log.lines()
+            .map(|line| {
+                let line: Value = serde_json::from_str(line).map_err(Stop::fail)?;
+                Ok((text(&line, "level"), text(&line, "message")))
+            })
+            .collect()
     }
 
     fn said(&self) -> String {
@@ -189,6 +213,18 @@ fn refusal() -> Result {
     expect(is_said && log.lines().count() == 1, || log)?;
     let counted = fs::metadata(place.path("run/refused/request"))?.len();
     expect(counted == 1, || format!("{counted} refusals"))
+}
+
+fn levels() -> Result {
+    let logged = Place::new("GPU_MEM_LIMIT=2048")?.hook("createRuntime", 6)?;
+    // What the kernel allows the container's programs is a warning too.
+    let levels = [("warning", "is 2048Mi meant?"), ("error", "is not started")];
+    for (level, part) in levels {
+        let is_it = |(own, line): &&(String, String)| own == level && line.contains(part);
+        expect(logged.iter().filter(is_it).count() == 1, || format!("{logged:?}"))?;
+    }
+    let is_wrong = |(own, _): &(String, String)| levels.iter().all(|(level, _)| own != level);
+    expect(!logged.iter().any(is_wrong), || format!("{logged:?}"))
 }
 
 fn not_asked() -> Result {

@@ -155,7 +155,7 @@ fn plan(
 
 fn check(sources: &Sources<'_>) {
     let decision = decide(sources);
-    assert!(decision.notes.iter().all(|note| !note.contains(['\n', '\x1b'])), "{decision:?}");
+    assert!(decision.notes.iter().all(|note| !note.text.contains(['\n', '\x1b'])), "{decision:?}");
     match decision.plan {
         Plan::Limits(file) => {
             assert_eq!(LimitsFile::parse(file.write().as_bytes()), Ok(file), "not read back");

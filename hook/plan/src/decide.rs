@@ -4,6 +4,7 @@
 //! the node's configuration or the container's form; a requirement of the node comes last.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use gpucap_core::config::Excerpt;
 use gpucap_core::limits::file::{Key, Label, LimitsFile};
@@ -71,10 +72,26 @@ pub struct Decision {
     pub plan: Plan,
     /// What each source said.
     pub grants: Vec<Grant>,
-    /// What a person should know of it, one line each.
-    pub notes: Vec<String>,
+    /// What a person should know of it.
+    pub notes: Vec<Note>,
     /// What the driver itself is to keep the container to, besides.
     pub native_limits: Vec<NativeLimit>,
+}
+
+/// What a person should know of a decision, in one line.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Note {
+    /// The line.
+    pub text: String,
+    /// The container gets less than it asks for, or its limit may not hold: a name may be misspelt, a wish is not granted,
+    /// its programs can take the limit off. Everything else is as it should be.
+    pub is_warning: bool,
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
 }
 
 /// The plan.
@@ -96,6 +113,14 @@ pub fn decide(sources: &Sources<'_>) -> Decision {
 }
 
 impl Decision {
+    fn note(&mut self, texts: impl IntoIterator<Item = String>) {
+        self.notes.extend(texts.into_iter().map(|text| Note { text, is_warning: false }));
+    }
+
+    fn warn(&mut self, texts: impl IntoIterator<Item = String>) {
+        self.notes.extend(texts.into_iter().map(|text| Note { text, is_warning: true }));
+    }
+
     fn find(&mut self, sources: &Sources<'_>) -> Result<Plan, Reason> {
         // The runtime's own word comes first; a wrapper has only the other.
         let mut annotations = sources.container.annotations.clone();
@@ -106,7 +131,7 @@ impl Decision {
         let says = convention::asked(&container.env, &Node::default()).limits();
         let has_slice = !container.slices.is_empty();
         if is_sandbox(&annotations) && !container.is_given_gpu && !says && !has_slice {
-            self.notes.push("the sandbox of a pod runs nothing of the pod's author".into());
+            self.note(["the sandbox of a pod runs nothing of the pod's author".into()]);
             return Ok(Plan::NotAsked);
         }
         let fallback = Node::default();
@@ -133,7 +158,7 @@ impl Decision {
         annotations: &BTreeMap<String, String>,
     ) -> Result<Plan, Reason> {
         let asked = self.grants.iter().any(Grant::limits);
-        self.notes.extend(near_miss::near(&sources.container.env, node, annotations));
+        self.warn(near_miss::near(&sources.container.env, node, annotations));
         // Only now: where neither a limit nor a GPU is seen, a slip of the administrator must not stop anything. Beside
         // a GPU the limit may have been the node's own, as replicas and claims are, or one that it demands.
         if asked || sources.container.has_own_gpu {
@@ -141,10 +166,10 @@ impl Decision {
         }
         for switch in convention::off_switches(&sources.container.env) {
             if node.allow_off_switches {
-                self.notes.push(format!("{switch} takes the limit off, as this node allows"));
+                self.note([format!("{switch} takes the limit off, as this node allows")]);
                 return Ok(Plan::NotAsked);
             }
-            self.notes.push(format!("{switch} is ignored: this node does not allow it"));
+            self.warn([format!("{switch} is ignored: this node does not allow it")]);
         }
         if node.require_limit_for_gpu
             && let Some(gpu) = &sources.container.gpu
@@ -153,13 +178,14 @@ impl Decision {
             return Err(Reason::NoLimit { gpu: gpu.clone() });
         }
         if !asked {
-            self.notes.extend(near_miss::without_limit(node, annotations));
+            self.note(near_miss::without_limit(node, annotations));
             return Ok(Plan::NotAsked);
         }
         let joined = merge(&self.grants)?;
         let mut entries = lending::entries(&joined, node)?;
-        self.notes.extend(lending::note(&joined, node));
-        self.notes.extend(self.grants.iter().filter_map(Grant::doubt));
+        self.warn(lending::note(&joined, node));
+        let doubts: Vec<_> = self.grants.iter().filter_map(Grant::doubt).collect();
+        self.warn(doubts);
         let container = sources.container;
         if container.mount_namespace == MountNamespace::Host {
             return Err(Reason::NoMountNamespace);
@@ -171,20 +197,21 @@ impl Decision {
             if node.privileged == Privileged::Refuse {
                 return Err(Reason::Privileged);
             }
-            self.notes.push("privileged (CAP_SYS_ADMIN): it can take its limit off".into());
+            self.warn(["privileged (CAP_SYS_ADMIN): it can take its limit off".into()]);
         } else if container.may_unshare && sources.user_namespaces {
             if node.user_namespaces == Privileged::Refuse {
                 return Err(Reason::UserNamespaces);
             }
-            self.notes.push(MAY_UNSHARE.into());
+            self.warn([MAY_UNSHARE.into()]);
         }
         if !entries.iter().any(|entry| entry.key == Key::Every) {
-            self.notes.push("any GPU that is not listed is refused".into());
+            self.note(["any GPU that is not listed is refused".into()]);
         }
         let calibration = self.calibration(sources);
         let calibration = calibration.as_ref();
         self.native_limits = native::native_limits(&entries, node, sources.cards, calibration)?;
-        self.notes.extend(native::notes(&entries, &self.native_limits, node));
+        let native = native::notes(&entries, &self.native_limits, node);
+        self.note(native);
         for entry in &mut entries {
             // The administrator's own word comes first.
             let measured = || calibration.and_then(|found| found.context(entry.key));
@@ -207,7 +234,7 @@ impl Decision {
         let unused = |why| {
             format!("the measured cost of a context is not used: {why}; run `gpucap calibrate`")
         };
-        parsed.map_err(|why| self.notes.push(unused(why))).ok()
+        parsed.map_err(|why| self.warn([unused(why)])).ok()
     }
 
     /// Which conventions said something.

@@ -43,7 +43,7 @@ mod source;
 mod variables;
 
 pub use convention::{annotation_patterns, hears};
-pub use decide::{Decision, Plan, Sources, decide, plan};
+pub use decide::{Decision, Note, Plan, Sources, decide, plan};
 pub use document::calibration::{Calibration, Measured, running_driver};
 pub use document::card::Card;
 pub use document::container::{Container, MountNamespace};

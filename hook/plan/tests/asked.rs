@@ -1,9 +1,9 @@
 //! The limits file contains the limits of the container's own variables, which each of its processes inherits; and
 //! the notes on a container that asked for nothing, or that may remove its limit.
 
-use crate::case::decided;
+use crate::case::{decided, notes};
 use gpucap_core::config::Config;
-use gpucap_plan::Plan;
+use gpucap_plan::{Note, Plan};
 use serde_json::{Value, json};
 
 fn asked(case: &Value) -> Config {
@@ -63,7 +63,7 @@ fn annotations_that_may_have_been_meant_are_named() {
     assert_eq!(decision.plan, Plan::NotAsked);
     let expected = [r"hami.io/\u{1b}x", "nvidia.com/gpumem"]
         .map(|key| format!("annotation {key} says no limit that is known here"));
-    assert_eq!(decision.notes, expected);
+    assert_eq!(notes(&decision), expected);
 }
 
 #[test]
@@ -77,24 +77,24 @@ fn names_that_are_nearly_those_of_a_limit_are_named() {
     ] {
         let entry = format!("{name}=4Gi");
         let expected = format!("environment {name} is not read: is {meant} meant?");
-        assert_eq!(decided(&json!({"env": [entry]})).notes.join("\n"), expected);
+        assert_eq!(notes(&decided(&json!({"env": [entry]}))).join("\n"), expected);
         // Beside a limit that counts, too.
         let both = decided(&json!({"env": [entry, "GPU_CORE_PCT=30"]}));
-        assert!(both.notes.contains(&expected), "{both:?}");
+        assert!(notes(&both).contains(&expected.as_str()), "{both:?}");
     }
     for other in ["CUDA_VISIBLE_DEVICES=0", "PATH=/bin", "GPU_MEM_LIMIT=", "GPU_NAME=a", "GPU=1"] {
-        assert_eq!(decided(&json!({"env": [other]})).notes, [""; 0], "{other}");
+        assert_eq!(notes(&decided(&json!({"env": [other]}))), [""; 0], "{other}");
     }
-    let alone = decided(&json!({"env": ["GPU_PORTION=0.5", "NVIDIA_GPU_MEMORY_REQUEST=1"]})).notes;
+    let alone = decided(&json!({"env": ["GPU_PORTION=0.5", "NVIDIA_GPU_MEMORY_REQUEST=1"]}));
     assert_eq!(
-        alone,
+        notes(&alone),
         [
             "environment GPU_PORTION limits nothing without RUNAI_NUM_OF_GPUS",
             "environment NVIDIA_GPU_MEMORY_REQUEST limits nothing without NVIDIA_GPU_MEMORY_LIMIT",
         ]
     );
     let domain = decided(&json!({"annotations": {"gpucup/mem": "4Gi", "example.com/mem": "4Gi"}}));
-    assert_eq!(domain.notes, ["annotation gpucup/mem is not read: is the domain gpucap meant?"]);
+    assert_eq!(notes(&domain), ["annotation gpucup/mem is not read: is the domain gpucap meant?"]);
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn names_without_end_are_compared_in_bounds() {
     let names = (0..200_000).map(|number| format!("GPU_{number:0>40}=1"));
     let env: Vec<_> =
         names.chain((0..20).map(|it| format!("GPU_MEM_LIMIT{it:0>2}\u{1b}=1"))).collect();
-    assert_eq!(decided(&json!({"env": env})).notes, [""; 0]);
+    assert_eq!(notes(&decided(&json!({"env": env}))), [""; 0]);
     let near: Vec<_> = (10..40).map(|it| format!("GPU_MEM_LIMIT{it}=1")).collect();
     assert_eq!(decided(&json!({"env": near})).notes.len(), 8);
 }
@@ -111,7 +111,7 @@ fn names_without_end_are_compared_in_bounds() {
 fn a_container_whose_programs_may_mount_is_noted() {
     let case = |kernel: bool| json!({"env": ["GPU_MEM_LIMIT=4Gi"], "user_namespaces": kernel});
     let is_noted =
-        |case: &Value| decided(case).notes.iter().any(|note| note.contains("user namespaces"));
+        |case: &Value| notes(&decided(case)).iter().any(|note| note.contains("user namespaces"));
     assert_eq!([is_noted(&case(true)), is_noted(&case(false))], [true, false]);
 }
 
@@ -119,8 +119,9 @@ fn a_container_whose_programs_may_mount_is_noted() {
 fn what_becomes_of_a_wish_to_borrow_is_said() {
     let notes = |env: &[&str], lending: &str| {
         let decision = decided(&json!({"env": env, "node": {"lending": lending}}));
+        let lines = notes(&decision).into_iter().map(str::to_owned);
         let of_time = |note: &String| note.contains("GPU time") || note.contains("maximum");
-        decision.notes.into_iter().filter(of_time).collect::<Vec<_>>()
+        lines.filter(of_time).collect::<Vec<_>>()
     };
     let burst = ["GPU_CORE_PCT=30", "GPU_CORE_POLICY=burst"];
     let ignored = "is ignored: this node lends no GPU time (lending: off), so the share is fixed";
@@ -147,6 +148,33 @@ fn what_becomes_of_a_wish_to_borrow_is_said() {
         [(&most[..], "always"), (&lowers, "off"), (&["GPU_CORE_MAX_PCT=20"], "off")]
     {
         assert_eq!(notes(env, lending), Vec::<String>::new(), "{env:?} {lending}");
+    }
+}
+
+#[test]
+fn a_note_warns_where_less_is_given_than_asked_for_or_the_limit_may_not_hold() {
+    for (case, warnings) in [
+        (json!({"env": ["GPU_MEM_LIMT=4Gi"]}), "is not read"),
+        (json!({"env": ["GPU_CORE_PCT=30", "GPU_CORE_POLICY=burst"]}), "is ignored"),
+        (json!({"env": ["GPU_MEM_LIMIT=2048"]}), "is 2048Mi meant?"),
+        (json!({"env": ["GPU_MEM_LIMIT=4Gi", "CUDA_DISABLE_CONTROL=true"]}), "is ignored"),
+        (json!({"env": ["GPU_MEM_LIMIT=4Gi"], "user_namespaces": true}), "user namespaces"),
+        (json!({"env": ["GPU_MEM_LIMIT=4Gi"], "calibration": "{"}), "run `gpucap calibrate`"),
+    ] {
+        let all = decided(&case).notes;
+        let is_it = |note: &Note| note.is_warning && note.text.contains(warnings);
+        assert!(all.iter().any(is_it), "{case}: {all:?}");
+    }
+    for (case, note) in [
+        (
+            json!({"env": ["GPU_MEM_LIMIT=4Gi"], "node": {"native_limits": "auto"}}),
+            "the library alone does",
+        ),
+        (json!({"annotations": {"nvidia.com/gpumem": "3000"}}), "says no limit"),
+    ] {
+        let all = decided(&case).notes;
+        let is_it = |it: &Note| !it.is_warning && it.text.contains(note);
+        assert!(all.iter().any(is_it), "{case}: {all:?}");
     }
 }
 

@@ -1,7 +1,7 @@
 //! What was measured of the cards: what of it is believed, what a context costs by it, and where the driver itself
 //! keeps a limit.
 
-use crate::case::{A, B, M, decided, named};
+use crate::case::{A, B, M, decided, named, notes};
 use gpucap_plan::{Calibration, Decision, Measured, Plan, running_driver};
 use serde_json::{Value, json};
 
@@ -97,11 +97,11 @@ fn an_implausible_file_is_a_note_and_no_price() {
         let case = json!({"env": ["GPU_MEM_LIMIT=4Gi"], "calibration": text, "driver": driver});
         let decision = decided(&case);
         assert_eq!(said(&decision), [("*".into(), "4GiB".into(), None)], "{text}");
-        let [note] = &decision.notes[..] else { panic!("{:?}", decision.notes) };
+        let [note] = &notes(&decision)[..] else { panic!("{:?}", decision.notes) };
         assert!(note.contains(why) && note.ends_with("run `gpucap calibrate`"), "{note}");
     }
     let case = json!({"env": ["GPU_MEM_LIMIT=4Gi"], "calibration": measured().text()});
-    assert!(decided(&case).notes[0].contains("does not say which driver runs"));
+    assert!(notes(&decided(&case))[0].contains("does not say which driver runs"));
     // Nothing was measured, nothing is said.
     assert!(decided(&json!({"env": ["GPU_MEM_LIMIT=4Gi"]})).notes.is_empty());
     // Nor to a container that asks for nothing.
@@ -125,7 +125,7 @@ fn a_wall_stands_where_the_driver_can_keep_it_and_has_the_bytes_of_the_limit() {
     let auto = json!({"native_limits": "auto"});
     let decision = asked("GPU_MEM_LIMIT=4Gi", auto.clone());
     assert_eq!(native_limits(&decision), [(A.into(), 4 * GIB)]);
-    assert_eq!(decision.notes, [format!("the driver too keeps {A} to 4GiB")]);
+    assert_eq!(notes(&decision), [format!("the driver too keeps {A} to 4GiB")]);
     // At most the card.
     assert_eq!(native_limits(&asked("GPU_MEM_LIMIT=64Gi", auto.clone())), [(A.into(), 40 * GIB)]);
     // Time alone is nothing to it.
@@ -133,7 +133,7 @@ fn a_wall_stands_where_the_driver_can_keep_it_and_has_the_bytes_of_the_limit() {
     assert!(decision.native_limits.is_empty() && decision.notes.is_empty(), "{decision:?}");
     // Where there is none, that is worth a line.
     let decision = asked(&named("GPU_MEM_LIMIT=$B=4Gi"), auto);
-    assert!(decision.native_limits.is_empty() && decision.notes[0].contains("the library alone"));
+    assert!(decision.native_limits.is_empty() && notes(&decision)[0].contains("the library alone"));
 }
 
 #[test]

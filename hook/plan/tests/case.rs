@@ -46,6 +46,11 @@ pub(crate) fn config(case: &Value) -> Value {
     config
 }
 
+/// The lines of a decision's notes.
+pub(crate) fn notes(decision: &Decision) -> Vec<&str> {
+    decision.notes.iter().map(|note| note.text.as_str()).collect()
+}
+
 /// The decision on a case: besides the container it may have `node`, `cards`, `allocation`, `checkpoint`, `claims` or a
 /// `claims_file` of the directory `written`, `calibration`, `driver`, `user_namespaces`, `model`.
 pub(crate) fn decided(case: &Value) -> Decision {

@@ -94,7 +94,7 @@ fn create(options: &Options, state: &[u8]) -> Result<Exit> {
             start(&state, &gathered, &node, order, &mut journal)
         }
     };
-    decision.notes.iter().for_each(|note| journal.note(Level::Info, &state.id, note));
+    decision.notes.iter().for_each(|note| journal.note(Level::of(note), &state.id, &note.text));
     result.map_err(|reason| refuse(&mut journal, &state.id, reason))?;
     Ok(Exit::OK)
 }

@@ -7,7 +7,7 @@
 
 use super::refusal::RefusedContainer;
 use crate::container::refusals::{self, Refusals};
-use gpucap_plan::{Names, Node};
+use gpucap_plan::{Names, Node, Note};
 use serde_json::json;
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Write};
@@ -22,15 +22,22 @@ const SYSTEM_LOG: &str = "/dev/log";
 /// Facility `daemon` of syslog.
 const DAEMON: u32 = 3 << 3;
 
-/// How much a line matters, with the number that syslog has for it.
+/// How much a line matters, with the number that syslog has for it. The page on troubleshooting says the same.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Level {
     /// A container was refused.
     Error = 3,
-    /// A container started, and something is worth knowing.
+    /// A container started, and gets less than it asked for, or its limit may not hold.
     Warning = 4,
     /// A container started under its limits.
     Info = 6,
+}
+
+impl Level {
+    /// That of what the planner notes.
+    pub(crate) fn of(note: &Note) -> Self {
+        if note.is_warning { Self::Warning } else { Self::Info }
+    }
 }
 
 /// The log of one run of the hook.

@@ -34,7 +34,7 @@ pub(super) fn render(decision: &Decision) -> String {
         "reason": reason,
         "limits": limits,
         "sources": decision.grants.iter().map(grant).collect::<Vec<_>>(),
-        "notes": decision.notes,
+        "notes": decision.notes.iter().map(|note| &note.text).collect::<Vec<_>>(),
     });
     format!("{value:#}\n")
 }
