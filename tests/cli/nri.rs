@@ -88,7 +88,8 @@ impl Drop for Plugin {
 
 fn command(scratch: &Scratch) -> Result<Command> {
     let mut command = Command::new(Build::shipped()?.gpucap()?);
-    command.arg("nri").stdin(Stdio::null()).stderr(Stdio::null());
+    let said = fs::File::create(scratch.path().join("said"))?;
+    command.arg("nri").stdin(Stdio::null()).stderr(said);
     for (word, name) in
         [("--socket", "socket"), ("--config", "node.json"), ("--ready-file", "ready")]
     {
@@ -134,7 +135,13 @@ fn adjusted() -> Result {
 fn left_alone() -> Result {
     let plugin = Plugin::start()?;
     let answer = plugin.asked()?.ask("CreateContainer", &container(&[], &["PATH=/bin"]))?;
-    expect(answer == Answer::default(), || format!("{answer:?}"))
+    expect(answer == Answer::default(), || format!("{answer:?}"))?;
+    let answer = plugin.asked()?.ask("CreateContainer", &container(&[], &["GPU_MEM_LIMT=4Gi"]))?;
+    expect(answer == Answer::default(), || format!("{answer:?}"))?;
+    let said = fs::read_to_string(plugin.path("said"))?;
+    let line = "gpucap: nri: container app of pod n/p: environment GPU_MEM_LIMT is not read: is \
+                GPU_MEM_LIMIT meant?\n";
+    expect(said.contains(line), || said)
 }
 
 fn refused() -> Result {

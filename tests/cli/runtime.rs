@@ -20,6 +20,11 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("runtime: a changed config.json keeps its mode", mode),
         trial("runtime: a refusal is in the engine's log, and nothing is started", refusal),
         trial("runtime: a container that did not ask keeps its config.json to the byte", not_asked),
+        trial("runtime: a name that is nearly that of a limit is in the log", near_is_logged),
+        trial(
+            "hook: a name that is nearly that of a limit is in the log",
+            near_is_logged_by_the_hook,
+        ),
         trial("hook: each line of its log has the level that fits", levels),
         trial("explain: a bundle is judged as the hook would", explained),
         trial(
@@ -225,6 +230,23 @@ fn levels() -> Result {
     }
     let is_wrong = |(own, _): &(String, String)| levels.iter().all(|(level, _)| own != level);
     expect(!logged.iter().any(is_wrong), || format!("{logged:?}"))
+}
+
+const MISS: &str = "environment GPU_MEM_LIMT is not read: is GPU_MEM_LIMIT meant?";
+
+fn near_is_logged() -> Result {
+    let place = Place::new("GPU_MEM_LIMT=4Gi")?;
+    place.create()?.success()?;
+    expect(place.said().ends_with("<id>"), || place.said())?;
+    let logged = place.logged()?;
+    expect(logged == [("warning".into(), MISS.into())], || format!("{logged:?}"))
+}
+
+fn near_is_logged_by_the_hook() -> Result {
+    let logged = Place::new("GPU_MEM_LIMT=4Gi")?.hook("createRuntime", 0)?;
+    expect(logged == [("warning".into(), MISS.into())], || format!("{logged:?}"))?;
+    let logged = Place::new("B=2")?.hook("createRuntime", 0)?;
+    expect(logged.is_empty(), || format!("{logged:?}"))
 }
 
 fn not_asked() -> Result {

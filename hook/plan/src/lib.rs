@@ -42,6 +42,7 @@ mod run;
 mod source;
 mod variables;
 
+pub use convention::near_miss::misspelt;
 pub use convention::{annotation_patterns, hears};
 pub use decide::{Decision, Note, Plan, Sources, decide, plan};
 pub use document::calibration::{Calibration, Measured, running_driver};

@@ -87,7 +87,10 @@ fn create(options: &Options, state: &[u8]) -> Result<Exit> {
     }
     let decision = decide(&gathered.sources());
     let result = match decision.plan {
-        Plan::NotAsked => return Ok(Exit::OK),
+        Plan::NotAsked => {
+            journal.warn(&state.id, &decision.notes);
+            return Ok(Exit::OK);
+        }
         Plan::Refuse(why) => Err(why.into()),
         Plan::Limits(limits) => {
             let order = (&limits, &decision.native_limits[..]);

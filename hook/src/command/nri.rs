@@ -196,9 +196,17 @@ impl Planner {
     fn answer(&self, creation: &Creation) -> Answer {
         let node = inputs::node(&self.config).unwrap_or_default();
         let gathered = Inputs::of(&self.config, creation.container(&node), None);
-        let plan = gathered.map_or_else(Plan::Refuse, |it| decide(&it.sources()).plan);
-        match plan {
-            Plan::NotAsked => Answer::Leave,
+        let decision = match gathered.map(|gathered| decide(&gathered.sources())) {
+            Ok(decision) => decision,
+            Err(reason) => return refused(creation, reason),
+        };
+        match decision.plan {
+            Plan::NotAsked => {
+                for note in decision.notes.iter().filter(|note| note.is_warning) {
+                    output::notice(format_args!("nri: container {}: {note}", creation.name()));
+                }
+                Answer::Leave
+            }
             Plan::Limits(limits) => {
                 let hooks = Hooks { program: &self.program, config: &self.config };
                 let hooks = STAGES.map(|stage| (stage, hooks.at(stage)));

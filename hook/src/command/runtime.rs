@@ -70,7 +70,7 @@ pub(crate) fn become_next(line: &[OsString]) -> Result<Exit> {
     };
     let done = match &args.command {
         Some(Command::Make { id, bundle, config }) => {
-            make(&own, &bundle.join(config)).map_err(|why| why.refused(id))
+            make(&own, &bundle.join(config), id).map_err(|why| why.refused(id))
         }
         Some(Command::Exec { id, process }) => {
             show(&node, &args, id, process);
@@ -97,7 +97,7 @@ fn configured(line: &[OsString]) -> (PathBuf, &[OsString]) {
 }
 
 /// Puts hook and variables into the container's `config.json`, if it is to be limited.
-fn make(own: &Path, path: &Path) -> std::result::Result<(), Box<NotMade>> {
+fn make(own: &Path, path: &Path, id: &OsStr) -> std::result::Result<(), Box<NotMade>> {
     let of_path = |why: &dyn fmt::Display| document(format!("{}: {why}", path.display()));
     let mut value =
         file::read_json(path).map_err(|why| NotMade::new(None, of_path(&reason(&why))))?;
@@ -107,8 +107,14 @@ fn make(own: &Path, path: &Path) -> std::result::Result<(), Box<NotMade>> {
     let gathered = gathered.map_err(|why| NotMade::new(names.clone(), why))?;
     let not_made =
         |reason| Box::new(NotMade { node: gathered.node(), names: names.clone(), reason });
-    let limits = match decide(&gathered.sources()).plan {
-        Plan::NotAsked => return Ok(()),
+    let decision = decide(&gathered.sources());
+    let limits = match decision.plan {
+        Plan::NotAsked => {
+            // The hook is not called for it.
+            let node = gathered.node();
+            Journal::new(&node).of(names).warn(&id.to_string_lossy(), &decision.notes);
+            return Ok(());
+        }
         Plan::Refuse(reason) => return Err(not_made(reason)),
         Plan::Limits(limits) => limits,
     };

@@ -85,6 +85,13 @@ impl<'a> Journal<'a> {
         }
     }
 
+    /// Writes what the planner warns of.
+    pub(crate) fn warn(&mut self, container: &str, notes: &[Note]) {
+        for note in notes.iter().filter(|note| note.is_warning) {
+            self.note(Level::of(note), container, &note.text);
+        }
+    }
+
     /// Writes a line.
     pub(crate) fn note(&mut self, level: Level, container: &str, message: &str) {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

@@ -5,6 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use gpucap_core::config::OPTIONS;
+
 use super::hears;
 use crate::document::env::{self, Env};
 use crate::document::node::Node;
@@ -36,13 +38,7 @@ pub(crate) fn near(env: &Env, node: &Node, annotations: &BTreeMap<String, String
     let alone =
         alone.map(|(name, other)| format!("environment {name} limits nothing without {other}"));
 
-    let may_be = |name: &&str| name.len() <= LONGEST && !env::is_heard(name);
-    let names = env.iter().map(|(name, _)| name).filter(may_be).take(MOST_COMPARED);
-    let variables = names.filter_map(|name| {
-        let meant = env::HEARD.iter().find(|heard| is_near(name, heard, NEAR))?;
-        Some(format!("environment {} is not read: is {meant} meant?", name.escape_default()))
-    });
-
+    let variables = variables(env, &env::HEARD);
     let keys = annotations.keys().filter(|key| key.len() <= LONGEST && !hears(node, key));
     let own = node.annotation_domain.as_str();
     let domains = keys.take(MOST_COMPARED).filter_map(|key| {
@@ -52,6 +48,24 @@ pub(crate) fn near(env: &Env, node: &Node, annotations: &BTreeMap<String, String
             .then(|| format!("annotation {key} is not read: is the domain {own} meant?"))
     });
     alone.chain(variables).chain(domains).take(MOST).collect()
+}
+
+/// One line for each variable of a program whose name is nearly that of a variable that the library reads.
+#[must_use]
+pub fn misspelt(env: &Env) -> Vec<String> {
+    let read: Vec<&str> = OPTIONS.iter().map(|row| row.name).collect();
+    variables(env, &read).take(MOST).collect()
+}
+
+/// Variables whose names are nearly one of these.
+fn variables<'a>(env: &'a Env, read: &'a [&'static str]) -> impl Iterator<Item = String> + 'a {
+    let may_be =
+        |name: &&str| name.len() <= LONGEST && !env::is_heard(name) && !read.contains(name);
+    let names = env.iter().map(|(name, _)| name).filter(may_be).take(MOST_COMPARED);
+    names.filter_map(|name| {
+        let meant = read.iter().find(|meant| is_near(name, meant, NEAR))?;
+        Some(format!("environment {} is not read: is {meant} meant?", name.escape_default()))
+    })
 }
 
 /// Annotations that a source reads and that set no limit, of a container that asks for none.
