@@ -26,6 +26,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("run: inside a container with limits they are only lowered", inside_a_container),
         trial("run: limits that hold are passed on without a word", silent),
         trial("run: a limit into which nothing fits holds, and is doubted", doubted),
+        trial("run: a variable whose name is nearly that of a limit is said to be so", near),
         trial("run: a program out of reach is said to be so", out_of_reach),
         trial("run: the ledger of a run that is over is swept", swept),
         trial("gc: the ledger of a run whose pid namespace is over is removed", swept_elsewhere),
@@ -201,6 +202,13 @@ fn doubted() -> Result {
     let output = gpucap(&words)?.output()?.success()?;
     let doubt = "gpucap: nothing fits into 4 bytes; is 4Gi meant?\n";
     expect(output.stdout == "4\n" && output.stderr == doubt, || output.to_string())
+}
+
+fn near() -> Result {
+    let run = gpucap(&["run", "--cores", "30", "--", "sh", "-c", "echo $GPU_MEM_LIMT"])?;
+    let output = run.env("GPU_MEM_LIMT", "2GiB").env("GPU_NAME", "a").output()?.success()?;
+    let miss = "gpucap: environment GPU_MEM_LIMT is not read: is GPU_MEM_LIMIT meant?\n";
+    expect(output.stdout == "2GiB\n" && output.stderr == miss, || output.to_string())
 }
 
 fn out_of_reach() -> Result {

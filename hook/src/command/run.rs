@@ -21,6 +21,7 @@ use gpucap_core::config::{Config, GPUCAP_LEDGER, GPUCAP_OWN_LIMITS, OwnLimits};
 use gpucap_core::ledger::Ledger;
 use gpucap_core::limits::live::{LivePage, PATH};
 use gpucap_core::limits::{LimitsFile, file};
+use gpucap_plan::Env;
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
@@ -98,6 +99,7 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
     let preload = preloaded()?;
     let file = found(program)?;
     asked.doubts().for_each(notice);
+    misspelt().iter().for_each(notice);
     notices.iter().for_each(notice);
     inherited.print();
     if let Some(why) = out_of_reach(&file) {
@@ -211,6 +213,14 @@ fn with_room(path: &Path, is_new: bool) -> io::Result<bool> {
         }
     }
     Ok(is_new)
+}
+
+/// One line for each variable that may have been meant as a limit. The program starts all the same: the name may be one of
+/// its own.
+fn misspelt() -> Vec<String> {
+    let names = env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    let entries: Vec<String> = names.map(|name| name + "=").collect();
+    gpucap_plan::misspelt(&Env::new(entries.iter().map(String::as_str)))
 }
 
 /// The limits that a hook has put into this container.
