@@ -26,6 +26,7 @@ pub(crate) fn trials() -> Vec<Trial> {
             near_is_logged_by_the_hook,
         ),
         trial("hook: each line of its log has the level that fits", levels),
+        trial("hook: a stage that is not known is in the log", stage_is_logged),
         trial("explain: a bundle is judged as the hook would", explained),
         trial(
             "explain: a configuration that cannot be used is called by its name",
@@ -247,6 +248,12 @@ fn near_is_logged_by_the_hook() -> Result {
     expect(logged == [("warning".into(), MISS.into())], || format!("{logged:?}"))?;
     let logged = Place::new("B=2")?.hook("createRuntime", 0)?;
     expect(logged.is_empty(), || format!("{logged:?}"))
+}
+
+fn stage_is_logged() -> Result {
+    let logged = Place::new("B=2")?.hook("createContainer", 5)?;
+    let [(level, line)] = &logged[..] else { return Err(Stop::fail(format!("{logged:?}"))) };
+    expect(level == "error" && line.contains("\"createContainer\""), || format!("{logged:?}"))
 }
 
 fn not_asked() -> Result {

@@ -52,8 +52,19 @@ pub(crate) fn execute(options: Options) -> Result<Exit> {
             pages::sweep(&pages::directory(&node));
             Ok(Exit::OK)
         }
-        _ => Err(Error::Stage(options.stage)),
+        _ => Err(unknown_stage(options, &state)),
     }
+}
+
+/// Logs that a container is not started because of the stage.
+fn unknown_stage(options: Options, state: &[u8]) -> Error {
+    let node = inputs::node(&options.config).unwrap_or_default();
+    let state = State::parse(state).ok();
+    let container = state.as_ref().map_or("?", |state| &state.id);
+    let names = state.as_ref().and_then(|state| Names::of(&state.annotations));
+    let why = Error::Stage(options.stage);
+    Journal::new(&node).of(names).note(Level::Error, container, &why.to_string());
+    why
 }
 
 /// Reads standard input to its end, so that no runtime meets a closed pipe; input that is too long is not kept, and
