@@ -118,15 +118,12 @@ install_one() {
     esac
 }
 
-# Gets what is missing, one by one: what cannot be had is said, and only the steps that need it are skipped.
-install_missing() {
+# Gets those of these tools that are missing, one by one: what cannot be had is said.
+install_tools() {
     local tool log=$TARGET/ci/install.log
     mkdir -p "$TARGET/ci"
     : >"$log"
-    local tools=("${TOOLS[@]}")
-    # An OCI runtime that no distribution has: minutes of building, for the long forms alone.
-    [[ -z ${CI_FULL-} ]] || tools+=(youki)
-    for tool in "${tools[@]}"; do
+    for tool in "$@"; do
         have "$tool" && continue
         echo "installing $tool"
         # The shell remembers where it found python3 before there was an environment with another one.
@@ -134,6 +131,15 @@ install_missing() {
             echo "could not install $tool; see $log"
         fi
     done
+}
+
+# Gets what is missing. Only the steps that need what cannot be had are skipped.
+install_missing() {
+    local log=$TARGET/ci/install.log
+    local tools=("${TOOLS[@]}")
+    # An OCI runtime that no distribution has: minutes of building, for the long forms alone.
+    [[ -z ${CI_FULL-} ]] || tools+=(youki)
+    install_tools "${tools[@]}"
     # The driver libraries whose shape the tests look at; what is in their cache is not fetched again.
     ci/drivers >>"$log" 2>&1 </dev/null || echo "could not fetch every real driver library; see $log"
     # What builds and runs arm64 programs here, and the same drivers for them; likewise, for the long forms alone.

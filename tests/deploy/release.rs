@@ -6,6 +6,7 @@ use gpucap_tests::{Result, Scratch, Stop, markdown, project, trial};
 use libtest_mimic::Trial;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -15,6 +16,7 @@ const DRA: &str = "deploy/gpucap-dra";
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
         trial("release: the archive is whole, and the same when made again", archive),
+        trial("release: --install gets what is missing of the tools that build it", tools),
         trial("release: each link of its documents leads to a file of it", documents),
         trial(
             "release: what is installed runs, and uninstalling leaves what was there before",
@@ -52,6 +54,35 @@ fn archive() -> Result {
     };
     let both = (made(one.path())?, made(two.path())?);
     expect(both.0 == both.1, || format!("two archives of the same files differ: {both:?}"))
+}
+
+/// The script in a folder of its own, where the tools that install only note how they were called.
+fn tools() -> Result {
+    let scratch = Scratch::new()?;
+    let (ci, own) = (scratch.path().join("ci"), scratch.path().join(".cache/venv/bin"));
+    fs::create_dir_all(&ci)?;
+    fs::create_dir_all(&own)?;
+    for name in ["release", "tools.sh", "shipped.sh"] {
+        fs::copy(project().join("ci").join(name), ci.join(name))?;
+    }
+    let asked = scratch.path().join("asked");
+    for (name, body) in [
+        ("python3", "exit 1".to_owned()),
+        ("rustc", "echo /nonexistent".to_owned()),
+        ("pip", format!("echo \"pip $*\" >>{}", asked.display())),
+        ("rustup", format!("echo \"rustup $*\" >>{}", asked.display())),
+    ] {
+        fs::write(own.join(name), format!("#!/bin/sh\n{body}\n"))?;
+        fs::set_permissions(own.join(name), fs::Permissions::from_mode(0o755))?;
+    }
+    let mut release = Command::new(ci.join("release"));
+    let output = release.arg("--install").env("CARGO_TARGET_DIR", scratch.path()).output()?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    let asked = fs::read_to_string(asked).unwrap_or_default();
+    let both = || format!("{said}\n{asked}");
+    expect(asked.contains(" ziglang\n"), both)?;
+    expect(asked.contains("rustup target add x86_64-unknown-linux-musl\n"), both)?;
+    expect(output.status.code() == Some(1) && said.contains("ci/release: zig is missing"), both)
 }
 
 /// A reader of the archive has no other files: those that the README and the book lead to are in it.
