@@ -30,6 +30,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("run: a program out of reach is said to be so", out_of_reach),
         trial("run: the ledger of a run that is over is swept", swept),
         trial("gc: the ledger of a run whose pid namespace is over is removed", swept_elsewhere),
+        trial("gc: of root removes the ledgers of all users' runs that are over", swept_of_others),
         trial("hook: a stage that is not known is refused", stage),
     ]
 }
@@ -255,6 +256,39 @@ fn swept_elsewhere() -> Result {
     let ledger = output.value("ledger").unwrap_or_default().to_owned();
     gpucap(&["gc"])?.output()?.success()?;
     expect(!Path::new(&ledger).exists(), || format!("{ledger} was left"))
+}
+
+fn swept_of_others() -> Result {
+    const USER: &str = "60417";
+    let through = ["setpriv", "--reuid", USER, "--regid", USER, "--clear-groups", "--"];
+    let through = through.map(str::as_ref);
+    let there = Command::new(through[0]).args(&through[1..]).arg("true").output()?;
+    if !there.status.success() {
+        return Err(Stop::skip("no other user can be had (root)"));
+    }
+    let tell = |script| -> Result<Output> {
+        let words = ["run", "--mem", "1Gi", "--", "sh", "-c", script];
+        gpucap(&words)?.through(&through).output()?.success()
+    };
+    // One of which a child lives on, and one that is over: the later one sweeps what was before it.
+    let living = "echo ledger=$GPUCAP_LEDGER; sleep 600 >/dev/null 2>&1 & echo child=$!";
+    let (kept, over) = (tell(living)?, tell("echo ledger=$GPUCAP_LEDGER")?);
+    let is_there = |run: &Output| {
+        let ledger = run.value("ledger").unwrap_or_default();
+        let beside = ledger.replace("/gpucap-", &format!("/gpucap-{USER}-runs/gpucap-"));
+        [ledger, &beside].map(|file| Path::new(file).exists())
+    };
+    // Another test may have removed the other one.
+    let before = is_there(&kept);
+    let swept = gpucap(&["gc"])?.output();
+    let after = [is_there(&kept), is_there(&over)];
+    Command::new("kill").args(kept.value("child")).status()?;
+    swept?.success()?;
+    expect(before == [true; 2], || format!("{before:?}: {kept}"))?;
+    expect(after == [[true; 2], [false; 2]], || format!("{after:?}: {kept}{over}"))?;
+    gpucap(&["gc"])?.output()?.success()?;
+    drop(fs::remove_dir(format!("/dev/shm/gpucap-{USER}-runs")));
+    expect(is_there(&kept) == [false; 2], || format!("left: {kept}"))
 }
 
 fn stage() -> Result {

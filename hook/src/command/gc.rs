@@ -14,7 +14,8 @@ use std::path::PathBuf;
 
 const AFTER: &str = "\
 It can be called at any time: what may still be in use stays. Calling it is rarely needed: each later start does the same.
-Of ledgers of `gpucap run` it removes those of the user who calls it, also as root.
+Of ledgers of `gpucap run` it removes those of the user who calls it; as root those of all users, if it may look at their
+processes (CAP_SYS_PTRACE).
 
 Exit status: 0, also if there was nothing.
 
@@ -35,7 +36,7 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
     let node = inputs::node_or_default(&options.config)?;
     let records = records::sweep(&records::directory(&node));
     let pages = pages::sweep(&pages::directory(&node));
-    let ledgers = ledgers::sweep();
+    let ledgers = ledgers::sweep_all();
     let text = format!(
         "states of containers removed: {records}\nusage pages removed: {pages}\nledgers removed: {ledgers}\n"
     );

@@ -7,10 +7,10 @@
 //! /dev/shm/gpucap-UID-runs/LEDGER             of a run: its limits at the start, and the page that changes them
 //! ```
 //!
-//! `run` becomes the program, so no process is left to remove its ledger: later runs do. A file is removed only if it
-//! belongs to this user, its maker has ended, no slot of it belongs to a process that may live, and no process of
-//! this user has it in its environment: such a process may still be before its first GPU call. The files beside a
-//! ledger are removed when it is gone.
+//! `run` becomes the program, so no process is left to remove its ledger: later runs of its user do, and `gpucap gc` of
+//! root. A file is removed only if it belongs to the user that its name says, its maker has ended, no slot of it belongs
+//! to a process that may live, and no process of this user has it in its environment: such a process may still be before
+//! its first GPU call. The files beside a ledger are removed when it is gone.
 
 #[cfg(test)]
 mod tests;
@@ -18,13 +18,15 @@ mod tests;
 use crate::container::records::Record;
 use crate::error::reason;
 use crate::node::proc::{self, Process, Snapshot, Whereabouts};
-use crate::sys::{self, LedgerMap};
+use crate::sys::{self, LedgerMap, at};
 use gpucap_core::config::{GPUCAP_LEDGER, LedgerPath, Value};
 use gpucap_core::ledger::Ledger;
-use std::collections::BTreeMap;
-use std::ffi::OsStr;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{CString, OsStr};
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -225,26 +227,41 @@ fn named() -> impl Iterator<Item = (PathBuf, Name)> {
     })
 }
 
-/// Removes unused ledgers of runs, and what was beside a ledger that is gone. A ledger in an unknown state, or that cannot be
-/// removed, stays. Returns how many ledgers were removed.
+/// Removes unused ledgers of this user's runs, and what was beside a ledger that is gone. A ledger in an unknown state, or
+/// that cannot be removed, stays. Returns how many ledgers were removed.
 pub(crate) fn sweep() -> usize {
     let uid = sys::uid();
-    let swept = sweep_ledgers(uid);
+    sweep_of(uid, || Some(in_environments(uid)))
+}
+
+/// Does the same for the runs of all users, if this process may look at theirs; else for its own.
+pub(crate) fn sweep_all() -> usize {
+    let swept = sweep();
+    let named: BTreeSet<u32> = named().map(|(_, name)| name.uid()).collect();
+    let others = named.into_iter().filter(|uid| *uid != sys::uid() && proc::sees_all());
+    // A process of any user may have been started with such a ledger.
+    let of_others = others.map(|uid| sweep_of(uid, || in_all_environments(uid)));
+    swept.saturating_add(of_others.sum())
+}
+
+fn sweep_of(uid: u32, used: impl FnOnce() -> Option<BTreeSet<PathBuf>>) -> usize {
+    let swept = sweep_ledgers(uid, used);
     sweep_beside(Path::new(DIRECTORY), uid);
     swept
 }
 
-fn sweep_ledgers(uid: u32) -> usize {
+fn sweep_ledgers(uid: u32, used: impl FnOnce() -> Option<BTreeSet<PathBuf>>) -> usize {
     let leftovers: Vec<PathBuf> =
         named().filter(|(_, name)| maker_has_ended(*name, uid)).map(|(path, _)| path).collect();
     if leftovers.is_empty() {
         return 0;
     }
-    let used = in_environments(uid);
+    // After the ledgers were listed: what was started since has a ledger that is not among them.
+    let Some(used) = used() else { return 0 };
     let is_over = |path: &&PathBuf| {
         let ours = fs::symlink_metadata(path)
             .is_ok_and(|metadata| metadata.is_file() && metadata.uid() == uid);
-        ours && !used.contains(path) && is_deserted(path)
+        ours && !used.contains(*path) && is_deserted(path)
     };
     // Another process may have removed one in the mean time.
     leftovers.iter().filter(is_over).filter(|path| fs::remove_file(path).is_ok()).count()
@@ -252,22 +269,33 @@ fn sweep_ledgers(uid: u32) -> usize {
 
 fn sweep_beside(directory: &Path, uid: u32) {
     for kind in ["pages", "runs"] {
-        let files = directory.join(format!("gpucap-{uid}-{kind}"));
-        // A link of another user might lead to files that are none of these.
-        let ours = fs::symlink_metadata(&files)
-            .is_ok_and(|metadata| metadata.is_dir() && metadata.uid() == uid);
-        let found = ours.then(|| fs::read_dir(files)).and_then(io::Result::ok);
+        // What is open is what is changed: a link of another user might lead to files that are none of these, and take
+        // the place of the name at any time.
+        let Ok(files) = own_directory(&directory.join(format!("gpucap-{uid}-{kind}")), uid) else {
+            continue;
+        };
+        let found = fs::read_dir(format!("/proc/self/fd/{}", files.as_raw_fd()));
         for file in found.into_iter().flatten().flatten() {
             let ledger = fs::symlink_metadata(directory.join(file.file_name()));
-            if ledger.is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+            if ledger.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+                && let Ok(name) = CString::new(file.file_name().as_bytes())
+            {
                 // Another process may have removed it in the mean time.
-                let _ = fs::remove_file(file.path());
+                let _ = at::remove(&files, &name, false);
             }
         }
     }
 }
 
-/// Whether the process that made a run's file is known to have ended: of this user alone.
+/// Opens a directory of this user.
+fn own_directory(path: &Path, uid: u32) -> io::Result<File> {
+    let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW;
+    let directory = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    let owner = directory.metadata()?.uid();
+    if owner == uid { Ok(directory) } else { Err(io::ErrorKind::PermissionDenied.into()) }
+}
+
+/// Whether the process that made a run's file is known to have ended: of the runs of this user.
 pub(crate) fn maker_has_ended(name: Name, own_uid: u32) -> bool {
     let Name::Run { uid, pid_namespace, pid, start_time } = name else { return false };
     if uid != own_uid {
@@ -285,8 +313,22 @@ pub(crate) fn configured(value: Option<&OsStr>) -> Option<PathBuf> {
     Some(path.as_str().into())
 }
 
+/// The ledgers that living processes of any user have in their environment. `None` if that of a process of this user
+/// cannot be read.
+fn in_all_environments(uid: u32) -> Option<BTreeSet<PathBuf>> {
+    let mut found = BTreeSet::new();
+    for process in Process::all() {
+        match process.environment() {
+            Ok(environment) => found.extend(configured(environment.get(GPUCAP_LEDGER.name))),
+            Err(why) if proc::is_gone(&why) || process.uid().is_ok_and(|user| user != uid) => {}
+            Err(_) => return None,
+        }
+    }
+    Some(found)
+}
+
 /// The ledgers that living processes of this user have in their environment.
-fn in_environments(uid: u32) -> Vec<PathBuf> {
+fn in_environments(uid: u32) -> BTreeSet<PathBuf> {
     let ours = Process::all().filter(|process| process.uid().is_ok_and(|user| user == uid));
     ours.filter_map(|process| {
         let environment = process.environment().ok()?;

@@ -214,6 +214,15 @@ pub(crate) fn has_no_process(pid_namespace: u64) -> bool {
         && Process::all().all(is_in_another)
 }
 
+/// Whether this process sees those of all users and their environments, whatever the options of `/proc`.
+pub(crate) fn sees_all() -> bool {
+    const CAP_SYS_PTRACE: u64 = 1 << 19;
+    let status = fs::read_to_string(Process::own().path("status")).unwrap_or_default();
+    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let effective = effective.and_then(|set| u64::from_str_radix(set.trim(), 16).ok());
+    effective.is_some_and(|set| set & CAP_SYS_PTRACE != 0)
+}
+
 /// Whether an error means that the process is not there any more.
 pub(crate) fn is_gone(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ESRCH)
