@@ -212,7 +212,9 @@ impl<E> Timeline<E> {
         // The call waited for the work, apart from its own way back to the program.
         let (from, until) = (stream.since.max(began), now.saturating_sub(RETURN_NS));
         let certain = (from < until).then_some(Certain { from, until, part: Part::Rest });
-        (stream.since, stream.synced, stream.fenced) = (now, true, false);
+        (stream.since, stream.synced) = (now, true);
+        // What another thread has queued in the mean time was not waited for.
+        stream.fenced &= stream.fenced_at >= began;
         Some((span, certain))
     }
 

@@ -52,7 +52,7 @@ impl<E> Meter<'_, E> {
     pub fn fence(&mut self, stream: StreamId, now: u64) -> bool {
         self.close_allowances_of(stream, now);
         if let Some(stream) = self.timeline.stream_mut(stream) {
-            stream.fenced = true;
+            (stream.fenced, stream.fenced_at) = (true, now);
         }
         self.wants_mark(stream)
     }

@@ -102,3 +102,19 @@ fn what_waits_for_the_host_is_not_late() {
     assert!(bench.launch(KNOWN));
     assert!(bench.balance() >= full, "{} {full}", bench.balance());
 }
+
+/// A thread begins to wait, another one queues a wait for the host, and the first one's wait returns.
+#[test]
+fn a_wait_that_began_before_a_fence_does_not_undo_it() {
+    let word = Word::default();
+    let mut bench = measured(&word);
+    let (began, stream) = (bench.now, bench.stream);
+    bench.now += MS;
+    let _ = bench.meter.fence(stream, bench.now);
+    bench.now += MS;
+    bench.meter.sync_returned([stream], began, bench.now, &mut bench.card);
+    assert!(bench.launch(KNOWN));
+    bench.now += 500 * MS;
+    assert!(bench.launch(KNOWN));
+    assert!(bench.balance() > 0, "{}", bench.balance());
+}

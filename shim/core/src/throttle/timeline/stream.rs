@@ -33,6 +33,8 @@ pub(crate) struct Stream<E> {
     pub(crate) synced: bool,
     /// Something that is no launch may lie before the next one.
     pub(crate) fenced: bool,
+    /// When that came last.
+    pub(crate) fenced_at: u64,
     pub(crate) pending: VecDeque<Pending<E>>,
     /// When the device last reached an event of it, or last had none to reach.
     pub(crate) moved_at: u64,
@@ -140,6 +142,7 @@ impl<E> Stream<E> {
             since: now,
             synced: false,
             fenced: true,
+            fenced_at: now,
             pending: VecDeque::new(),
             moved_at: now,
             open: true,
