@@ -8,7 +8,7 @@ use super::ledger::{RECORD, TargetWord, target, value};
 use gpucap_core::ledger::{Count, DEVICES, Identity, Kind, Ledger, SLOTS, Slot};
 use gpucap_core::throttle::{Allowance, Bucket, Gang, Launch, Meter, Signature, Verdict};
 use gpucap_core::units::{ComputeLimit, Share};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::sync::{Arc, Mutex, PoisonError};
 
 const NOW: u64 = 1 << 40;
@@ -103,14 +103,24 @@ fn live(ledger: &Ledger, acts: &[u8]) {
                     _ => ComputeLimit::low_priority(most),
                 });
                 meter.settle_finished(now, &mut Card);
+                meter.set_shared(size % 2 == 0);
+                let _ = meter.watch(now, &mut Card);
             }
             5 => {
                 ledger.unfinished(slot, device, (size % 2 == 0).then_some(now));
+                // By what the ledger says of its launch in flight.
+                let meter = RefCell::new(&mut meter);
+                let was_in_flight = Cell::new(false);
+                let died = |at: usize| {
+                    let number = u16::try_from(at).expect("a slot").saturating_add(1);
+                    was_in_flight.set(meter.borrow_mut().sibling_died(number));
+                };
                 let owed = |until| {
-                    let owed_ns = meter.inherit(until, now);
+                    let was_in_flight = was_in_flight.take();
+                    let owed_ns = meter.borrow_mut().inherit(until, was_in_flight, now);
                     ledger.worked_unfinished(device, now, owed_ns);
                 };
-                ledger.find_dead(device, slot, &alive, |at| at % 2 == 0, |_| (), owed);
+                ledger.find_dead(device, slot, &alive, |at| at % 2 == 0, died, owed);
             }
             6 => {
                 present.set(size);

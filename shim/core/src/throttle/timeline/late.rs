@@ -31,7 +31,8 @@ impl<E> Timeline<E> {
             if front.mark.is_some() && (front.fenced || waits_for_host) {
                 continue;
             }
-            let late = front.late.get_or_insert(Late { since: now.max(since), due_ns, ns: 0 });
+            let late =
+                front.late.get_or_insert_with(|| Late { since: now.max(since), due_ns, ns: 0 });
             let other_ns = due_ns.saturating_sub(late.due_ns);
             let taken_ns = turns.at_least(late.since, now).saturating_sub(other_ns);
             if latest.as_ref().is_none_or(|(most_ns, _)| taken_ns > *most_ns) {
