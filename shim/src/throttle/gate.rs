@@ -309,6 +309,7 @@ impl Gate {
         self.wants_watch.store(inside.meter.wants_watch(), Relaxed);
         let totals = inside.meter.totals();
         let reported = core::mem::replace(&mut inside.reported, totals);
+        inside.reported.busy_ns = totals.busy_ns.max(reported.busy_ns);
         let busy = totals.busy_ns.saturating_sub(reported.busy_ns);
         if busy > 0 {
             self.ledger.worked(self.slot, self.index, sys::monotonic_ns(), busy);

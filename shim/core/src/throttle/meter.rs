@@ -69,7 +69,7 @@ pub enum Verdict {
 /// Counters since the meter was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Device time that was settled.
+    /// Device time that was settled, and what [late](Meter::watch) work has taken so far. It may be less once that has ended.
     pub busy_ns: u64,
     /// The part of it beyond the guarantee.
     pub borrowed_ns: u64,
@@ -250,7 +250,8 @@ impl<'a, E> Meter<'a, E> {
     #[must_use]
     pub const fn totals(&self) -> Totals {
         let [launches, waits, stalls] = self.admission.counts();
-        let (busy_ns, borrowed_ns) = (self.charging.due_ns(), self.admission.borrowed_ns());
+        let busy_ns = self.charging.due_ns().saturating_add(self.admission.late_ns());
+        let borrowed_ns = self.admission.borrowed_ns();
         Totals { busy_ns, borrowed_ns, launches, waits, stalls }
     }
 

@@ -56,6 +56,11 @@ impl Admission<'_> {
         }
     }
 
+    /// What of the work in flight has passed beyond what was expected.
+    pub(crate) const fn late_ns(&self) -> u64 {
+        self.late_ns
+    }
+
     /// Gives back what was reserved for such work: it is over, and what is due for it is charged.
     pub(crate) fn forget_late(&mut self, ns: u64) {
         if ns > 0 {

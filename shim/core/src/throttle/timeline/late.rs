@@ -9,11 +9,9 @@
 
 use super::{Timeline, stream::Late};
 
-/// An event is noticed this late, and estimates are off by as much.
-const TOLERANCE_NS: u64 = 1_000_000;
-/// Reports of other containers are late, too, and those that the node samples most. With a tenth of this,
-/// `W5 training step` at 30 % gets 24 beside a sampled process, if events are reached at once.
-const TOLERANCE_BESIDE_NS: u64 = 10_000_000;
+/// Reports of others are late, and estimates are off. With a quarter of this, `W5 training step` at 30 % gets 24 beside a
+/// sampled process, if events are reached at once; with 10 ms, eight processes of T16 queue twice as much.
+const TOLERANCE_NS: u64 = 4_000_000;
 /// More than this is charged at the end: others may be waiting to be what it waits for.
 const MOST_NS: u64 = 2_000_000_000;
 
@@ -23,7 +21,6 @@ impl<E> Timeline<E> {
     pub(crate) fn late(&mut self, reserved_ns: u64, due_ns: u64, now: u64) -> u64 {
         let waits_for_host = self.waits_for_host(now);
         let Self { streams, turns, .. } = self;
-        let tolerance_ns = if turns.has_strangers() { TOLERANCE_BESIDE_NS } else { TOLERANCE_NS };
         let mut latest: Option<(u64, &mut Late)> = None;
         for stream in streams {
             let Some(since) = stream.at_front_since() else { continue };
@@ -41,7 +38,7 @@ impl<E> Timeline<E> {
         }
         let Some((taken_ns, late)) = latest else { return 0 };
         let more_ns = taken_ns.min(MOST_NS).saturating_sub(reserved_ns);
-        if more_ns < tolerance_ns && late.ns == 0 {
+        if more_ns < TOLERANCE_NS && late.ns == 0 {
             return 0;
         }
         late.ns = late.ns.saturating_add(more_ns);

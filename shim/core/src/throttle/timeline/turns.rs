@@ -291,12 +291,6 @@ impl Turns {
         self.peers.iter().any(|peer| peer.is_in_flight || peer.there_ns > 0)
     }
 
-    /// Returns whether one of another container did.
-    pub(crate) fn has_strangers(&self) -> bool {
-        let mut strangers = self.peers.iter().filter(|peer| !peer.is_own);
-        strangers.any(|peer| peer.is_in_flight || peer.there_ns > 0)
-    }
-
     /// Returns how much of the time from `start` to `end` was this process's, in the mean.
     pub(crate) fn of(&self, start: u64, end: u64) -> u64 {
         self.between(start, end, |point| point.own)
