@@ -34,8 +34,8 @@ pub(crate) struct UnknownLaunches<'a> {
 
 /// For how long one is refused.
 const PATIENCE_NS: u64 = 500_000_000;
-/// In this time the driver launches a function that is loaded.
-const SOON_NS: u64 = 1_000_000;
+/// In this time the driver launches a function that is loaded, also if the thread loses its processor in between.
+const SOON_NS: u64 = 10_000_000;
 /// Times are kept in units of 2^10 ns.
 const UNIT_BITS: u32 = 10;
 const PROCESS_BITS: u32 = 16;

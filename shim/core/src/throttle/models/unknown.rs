@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// A refusal at the first time has ended at the second one.
-const LATER: u64 = NOW + 10_000_000;
+const LATER: u64 = NOW + 20_000_000;
 const MUCH_LATER: u64 = LATER + 600_000_000;
 
 fn of(process: u16, word: &Word) -> UnknownLaunches<'_> {

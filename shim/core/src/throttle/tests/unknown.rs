@@ -65,9 +65,9 @@ fn one_that_the_driver_has_not_taken_holds_up_others_for_a_moment_alone() {
     let words = Words::default();
     let [mut first, mut second] = [1, 2].map(|number| process(&words, number));
     let _permit = first.ask(NEW).unwrap();
-    second.now = NOW + MS / 2;
+    second.now = NOW + 9 * MS;
     assert!(!second.launch(NEW));
-    second.now = NOW + 2 * MS;
+    second.now = NOW + 11 * MS;
     assert!(second.launch(NEW));
 }
 
