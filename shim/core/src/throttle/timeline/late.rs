@@ -30,6 +30,9 @@ impl<E> Timeline<E> {
             }
             let late =
                 front.late.get_or_insert_with(|| Late { since: now.max(since), due_ns, ns: 0 });
+            if now.saturating_sub(late.since) <= reserved_ns {
+                continue; // whatever of it was its own
+            }
             let other_ns = due_ns.saturating_sub(late.due_ns);
             let taken_ns = turns.at_least(late.since, now).saturating_sub(other_ns);
             if latest.as_ref().is_none_or(|(most_ns, _)| taken_ns > *most_ns) {
