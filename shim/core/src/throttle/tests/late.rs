@@ -89,21 +89,53 @@ fn work_of_other_streams_is_not_charged_twice() {
     assert!((14_000_000..=17_000_000).contains(&late_ns), "{late_ns}");
 }
 
-/// What is queued behind something else than launches may be waiting for the host.
-#[test]
-fn what_waits_for_the_host_is_not_late() {
-    let word = Word::default();
-    let mut bench = measured(&word);
-    let _ = bench.meter.fence(bench.stream, bench.now);
+/// A stream with a batch of which nothing has been reached, since its launches were queued at this time.
+fn with_batch<'a>(word: &'a Word) -> Bench<'a> {
+    let mut bench = Bench::new(word, 50);
+    (0..20).for_each(|_| bench.run(KNOWN, 10_000));
+    bench.now += 1_000 * MS;
+    let permit = bench.ask(KNOWN).unwrap();
+    let pair = bench.card.pair(Reached::At(bench.now), Reached::At(bench.now + 10_000));
+    bench.meter.launched(permit, bench.now, pair, &mut bench.card);
+    bench.now += 20_000;
+    assert!((0..10).all(|_| bench.allowance.spend(10_000)));
     assert!(bench.launch(KNOWN));
-    let full = bench.balance();
-    bench.now += 500 * MS;
-    bench.meter.settle_finished(bench.now, &mut bench.card);
-    assert!(bench.launch(KNOWN));
-    assert!(bench.balance() >= full, "{} {full}", bench.balance());
+    bench
 }
 
-/// A thread begins to wait, another one queues a wait for the host, and the first one's wait returns.
+/// How much is charged in half a second, beyond what flows in.
+fn charged_in_half_a_second(bench: &mut Bench<'_>) -> i64 {
+    let began = bench.now;
+    let full = i64::try_from(bench.bucket.capacity_ns()).unwrap();
+    for ms in 1..=500 {
+        bench.now = began + ms * MS;
+        let _ = bench.ask(KNOWN).map(|permit| bench.meter.refused(permit, bench.now));
+    }
+    full - bench.balance()
+}
+
+#[test]
+fn a_batch_that_takes_long_is_late() {
+    let word = Word::default();
+    let late_ns = charged_in_half_a_second(&mut with_batch(&word));
+    assert!((200_000_000..=260_000_000).contains(&late_ns), "{late_ns}");
+}
+
+/// A default stream waits for others, and they for it.
+#[test]
+fn what_may_wait_for_a_stream_that_waits_for_the_host_is_not_late() {
+    let word = Word::default();
+    let mut bench = with_batch(&word);
+    let first = std::mem::replace(&mut bench.stream, bench.meter.stream(bench.now));
+    let _ = bench.meter.fence(bench.stream, bench.now);
+    assert!(bench.launch(KNOWN));
+    bench.stream = first;
+    let late_ns = charged_in_half_a_second(&mut bench);
+    assert!(late_ns < 2_000_000, "{late_ns}");
+}
+
+/// A thread begins to wait, another one queues a wait for the host, and the first one's wait returns: what is queued then is
+/// filled at the share's rate.
 #[test]
 fn a_wait_that_began_before_a_fence_does_not_undo_it() {
     let word = Word::default();
@@ -113,8 +145,8 @@ fn a_wait_that_began_before_a_fence_does_not_undo_it() {
     let _ = bench.meter.fence(stream, bench.now);
     bench.now += MS;
     bench.meter.sync_returned([stream], began, bench.now, &mut bench.card);
-    assert!(bench.launch(KNOWN));
-    bench.now += 500 * MS;
-    assert!(bench.launch(KNOWN));
-    assert!(bench.balance() > 0, "{}", bench.balance());
+    while bench.launch(KNOWN) {}
+    bench.now += 101 * MS;
+    let admitted = (0..1_000).take_while(|_| bench.launch(KNOWN)).count();
+    assert!((40..=110).contains(&admitted), "a bucket of 20 ms has come in: {admitted}");
 }

@@ -7,7 +7,10 @@
 //! What is at the front of a stream has been at it, as far as peers' reports are certain, for so long; what was due in that
 //! time was for other work. As far as that is more than all that is reserved, more is reserved.
 
-use super::{Timeline, stream::Late};
+use super::{
+    Timeline,
+    stream::{Late, Stream},
+};
 
 /// Reports of others are late, and estimates are off. With a quarter of this, `W5 training step` at 30 % gets 24 beside a
 /// sampled process, if events are reached at once; with 10 ms, eight processes of T16 queue twice as much.
@@ -19,13 +22,14 @@ impl<E> Timeline<E> {
     /// Returns what is to be reserved in addition to `reserved_ns`, for work in flight that takes longer. `due_ns` is all
     /// that was due so far.
     pub(crate) fn late(&mut self, reserved_ns: u64, due_ns: u64, now: u64) -> u64 {
-        let waits_for_host = self.waits_for_host(now);
+        // A default stream waits for others, and they for it.
+        let may_wait = self.streams.iter().any(Stream::is_fenced);
         let Self { streams, turns, .. } = self;
         let mut latest: Option<(u64, &mut Late)> = None;
         for stream in streams {
             let Some(since) = stream.at_front_since() else { continue };
             let Some(front) = stream.pending.front_mut() else { continue };
-            if front.mark.is_some() && (front.fenced || waits_for_host) {
+            if front.mark.is_some() && may_wait {
                 continue;
             }
             let late =
