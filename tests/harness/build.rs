@@ -55,7 +55,7 @@ impl Build {
     /// A shim whose triggers can be taken out by `GPUCAP_TEST_OMIT`: nothing that ships can do this.
     ///
     /// # Errors
-    /// If cargo cannot build it.
+    /// If cargo cannot build it. Skips where only what ships was carried to: on a card's machine.
     pub fn with_removable_triggers() -> Result<&'static Self> {
         static BUILD: OnceLock<Result<Build>> = OnceLock::new();
         BUILD.get_or_init(Self::make_removable).as_ref().map_err(Stop::clone)
@@ -90,6 +90,11 @@ impl Build {
             env::var_os("GPUCAP_ARTIFACTS").map(|directory| Path::new(&directory).join("triggers"));
         if let Some(directory) = given.filter(|directory| directory.exists()) {
             return Ok(Self { directory: fs::canonicalize(directory)? });
+        }
+        if !project().join("Cargo.toml").exists() {
+            return Err(Stop::skip(
+                "a shim that lacks parts is built of the sources, which are not here",
+            ));
         }
         let flags = "--cfg gpucap_test_triggers";
         Self::cargo(&target_dir().join("triggers"), &["-p", "gpucap-shim"], Some(flags))

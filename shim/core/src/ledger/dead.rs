@@ -32,7 +32,7 @@ impl Count {
 }
 
 impl Ledger {
-    /// Makes a [`charge`](Self::charge), and before it is refused takes back what the dead hold and makes it again.
+    /// Makes a `charge`, and before it is refused takes back what the dead hold and makes it again.
     ///
     /// `all_live` returns whether it is certain that none has died; otherwise `alive` is asked about each. Both may take
     /// long, so that a lock which the charge needs is for `charge` to take and release.
