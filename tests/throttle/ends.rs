@@ -20,6 +20,10 @@ pub(crate) fn trials() -> Vec<Trial> {
             PRIMARY,
             2,
         ),
+        trial(
+            "the end of a primary context leaves the work of other contexts to be measured",
+            others_last,
+        ),
         trial("threads that have ended leave no streams behind", threads),
     ]
 }
@@ -65,6 +69,30 @@ fn ended([begin, end]: Context, devices: u32) -> Result {
     }
     let first = if last == 0 { 10 * MS } else { 0 };
     lasts("busy time", run.busy_ns()?, about(first + number * 30 * MS))
+}
+
+/// A context that the program made outlives the primary one, with its streams, its events and the work in flight.
+fn others_last() -> Result {
+    let run = under("50", "caller")?;
+    let script = [
+        "call cuInit 0",
+        "call cuCtxCreate_v2 &h 0 0",
+        LOAD,
+        SECOND,
+        "call cuStreamCreate &d 1",
+        "call cuLaunchKernel c 1 1 1 32 1 1 0 d 0 0",
+        "call cuStreamSynchronize d",
+        "call cuDevicePrimaryCtxRetain &g 0",
+        "call cuModuleGetFunction &c b 'k_400ms",
+        "call cuLaunchKernel c 1 1 1 32 1 1 0 d 0 0",
+        "call cuDevicePrimaryCtxReset_v2 0",
+        "call cuStreamSynchronize d",
+        "call cuLaunchKernel c 1 1 1 32 1 1 0 d 0 0",
+        "call cuStreamSynchronize d",
+    ];
+    let answers = obey(&run, &script)?;
+    within("failures", answers.iter().filter(|(code, _)| *code != 0).count(), 0..=0)?;
+    lasts("busy time", run.busy_ns()?, about(830 * MS))
 }
 
 /// What the program's heap grows by is what the driver keeps of threads, and as good as nothing of ours.

@@ -58,13 +58,14 @@ pub(crate) fn create(
     ordinal: CUdevice,
 ) -> CuResult {
     let session = call.session()?;
-    let Some(device) = session.budget.device(call.driver, ordinal)? else {
-        return next().map(drop);
-    };
-    let charge = call.charge(session, device, Kind::Context, device.price.bytes())?;
+    let device = session.budget.device(call.driver, ordinal)?;
+    let charge = device
+        .map(|device| call.charge(session, device, Kind::Context, device.price.bytes()))
+        .transpose()?;
     let written = next()?;
     if let Some(context) = context.get(&written) {
-        let stale = session.contexts.made(context.address(), charge.commit());
+        let price = charge.map(|charge| charge.commit());
+        let stale = session.contexts.made(context.address(), price);
         stale.into_iter().for_each(|record| session.budget.refund(record));
     }
     Ok(())

@@ -10,10 +10,12 @@ use crate::holdings::handles::Handles;
 use core::sync::atomic::{AtomicU64, Ordering};
 use gpucap_abi::cuda::CUdevice;
 use parking_lot::Mutex;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// The contexts of a process.
 pub(crate) struct Contexts {
+    /// Those that have not ended.
+    own: Mutex<HashSet<u64>>,
     /// What is charged for each.
     pub(crate) prices: Allocations,
     /// How often `cuCtxAttach` has been called on each, less `cuCtxDetach`.
@@ -30,6 +32,7 @@ impl Contexts {
     /// No contexts.
     pub(crate) fn new() -> Self {
         Self {
+            own: Mutex::default(),
             prices: Allocations::new(),
             attached: Mutex::default(),
             counting: Handles::default(),
@@ -38,10 +41,27 @@ impl Contexts {
         }
     }
 
-    /// Records a new context. Returns the charge of an earlier one with the same handle, whose end was missed.
-    pub(crate) fn made(&self, context: u64, price: Record) -> Option<Record> {
+    /// Records a new context, and its price if it has one. Returns the charge of an earlier one with the same handle,
+    /// whose end was missed.
+    pub(crate) fn made(&self, context: u64, price: Option<Record>) -> Option<Record> {
         self.attached.lock().remove(&context);
-        self.prices.insert(context, price)
+        self.own.lock().insert(context);
+        price.and_then(|price| self.prices.insert(context, price))
+    }
+
+    /// Returns whether the application has made this context. Others end with the primary context of their device.
+    pub(crate) fn is_own(&self, context: u64) -> bool {
+        self.own.lock().contains(&context)
+    }
+
+    /// Takes out a context that the driver is about to end. Returns whether it was there.
+    pub(crate) fn take_own(&self, context: u64) -> bool {
+        self.own.lock().remove(&context)
+    }
+
+    /// Puts back what was taken out for an end that did not come.
+    pub(crate) fn put_back_own(&self, context: u64) {
+        self.own.lock().insert(context);
     }
 
     /// One more user.

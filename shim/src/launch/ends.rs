@@ -83,9 +83,9 @@ pub(crate) fn context_ends(
     answer
 }
 
-/// Calls a function that may end the primary context of a device. Whether it did is known afterwards, but not which
-/// of the contexts it is: all contexts of the device are registered anew. The caller [holds](crate::driver::call_guard) the guard
-/// already.
+/// Calls a function that may end the primary context of a device. Whether it did is known afterwards. Of the contexts of
+/// the device those end that the program has not made itself: the primary one, and what its green contexts were used as.
+/// The caller [holds](crate::driver::call_guard) the guard already.
 pub(crate) fn primary_may_end(
     call: &Call,
     session: &Session,
@@ -96,20 +96,21 @@ pub(crate) fn primary_may_end(
     code_ends(session);
     let standing = session.budget.standing(call.driver, ordinal)?;
     let Some(gate) = standing.and_then(|standing| standing.time.as_ref()) else { return next() };
+    let lasts = |context: CUcontext| session.contexts.is_own(context.address());
     let (answer, ended) = gate.with_queries_excluded(|timing| {
         let answer = next();
-        let ended = driver::primary_context_active(call.driver, ordinal) == Some(false);
-        if ended {
-            timing.end_all(sys::monotonic_ns());
-        }
-        (answer, ended)
+        let is_over = driver::primary_context_active(call.driver, ordinal) == Some(false);
+        (answer, is_over.then(|| timing.end_each(sys::monotonic_ns(), |context| !lasts(context))))
     });
-    if ended {
+    if let Some(ended) = ended {
         // The next primary context has the same handle: an entry that outlived this one would be taken for its
         // default stream's.
+        let of_them = |entry: &StreamEntry| {
+            ptr::eq(entry.gate, gate) && ended.contains(&entry.stream().context)
+        };
         let end = |entry: &StreamEntry, id| entry.gate.end_stream_held(id);
-        session.streams.end(|_, entry| entry.is_some_and(|entry| ptr::eq(entry.gate, gate)), end);
-        session.captures.end(|capture| capture.device == Some(ordinal));
+        session.streams.end(|_, entry| entry.is_some_and(of_them), end);
+        session.captures.end(|capture| capture.device == Some(ordinal) && !lasts(capture.context));
     }
     answer
 }

@@ -69,6 +69,7 @@ impl PassedLimits {
 /// Everything that ends with one context, taken out of the tables.
 pub(crate) struct Ending {
     context: u64,
+    is_own: bool,
     price: Option<(u64, Record)>,
     memory: Vec<(u64, Record)>,
     arrays: Vec<(u64, Record)>,
@@ -87,6 +88,7 @@ impl Ending {
         });
         Self {
             context,
+            is_own: session.contexts.take_own(context),
             price: session.contexts.prices.take(context).map(|record| (context, record)),
             memory: session.memory.take_context(context),
             arrays,
@@ -125,6 +127,9 @@ impl Ending {
 
     /// The driver has not.
     pub(crate) fn undo(self, session: &Session) {
+        if self.is_own {
+            session.contexts.put_back_own(self.context);
+        }
         session.contexts.prices.put_back(self.price.into_iter().collect());
         session.memory.put_back(self.memory);
         session.arrays.put_back(self.arrays);

@@ -159,10 +159,16 @@ impl Timing {
         self.ended.push_back((id, at));
     }
 
-    /// Marks the possible end of all contexts.
-    pub(crate) fn end_all(&mut self, at: u64) {
-        let all: Vec<_> = self.contexts.iter().map(|context| context.id).collect();
-        all.into_iter().for_each(|id| self.end(id, at));
+    /// Marks the end of each context for whose handle `ended` is true, at this time. Returns which they are.
+    pub(crate) fn end_each(
+        &mut self,
+        at: u64,
+        ended: impl Fn(CUcontext) -> bool,
+    ) -> Vec<ContextId> {
+        let ended = self.contexts.iter().filter(|context| ended(context.handle));
+        let ids: Vec<_> = ended.map(|context| context.id).collect();
+        ids.iter().for_each(|id| self.end(*id, at));
+        ids
     }
 
     /// Returns the state of the events of a context that no longer exists.
