@@ -245,7 +245,7 @@ fn commands((symbol, _, each, arguments): Form, launch: &str, round: u64) -> Vec
     each.iter().map(|command| number(command)).chain(launches).chain([call]).collect()
 }
 
-/// Between the last launch and each call. Most launches have no event of their own.
+/// Between the last launch and each call, unless it was seen to be over. Most launches have no event of their own.
 fn ends(form: Form) -> Result {
     let run = under("50", "caller")?;
     let trace = run.directory().join("trace");
@@ -261,7 +261,8 @@ fn ends(form: Form) -> Result {
     let (mut calls, mut is_ended) = (0, false);
     for symbol in trace.lines().filter_map(|line| line.split(' ').nth(1)) {
         match symbol {
-            "cuEventRecord" => is_ended = true,
+            // The library's thread asks whether they have ended, and has asked by the time that it does more.
+            "cuEventRecord" | "cuStreamQuery" => is_ended = true,
             _ if symbol.starts_with("cuLaunchKernel") => is_ended = false,
             _ if symbol == form.0 && !is_ended => return Err(Stop::fail(trace)),
             _ => calls += u64::from(symbol == form.0),

@@ -8,7 +8,7 @@
 //! refuses, [`capture`] about what is recorded, [`share`] about what comes of it over time, [`deaths`] about who is killed
 //! in the mean time, [`devices`] about several of them, [`ends`] about streams that end silently, [`fences`] about what takes
 //! time in a stream and is none of the launches before it, [`limits`] about who says what it is, [`short`] about launches
-//! that wait for no other thread, [`unknown`] about functions that were never measured, [`unreported`] about processes
+//! that wait for no other thread, [`silent`] about processes that make no call, [`unknown`] about functions that were never measured, [`unreported`] about processes
 //! without a report, [`tools`] about tools that the driver calls back.
 
 mod capture;
@@ -24,6 +24,7 @@ mod peers;
 mod redirect;
 mod share;
 mod short;
+mod silent;
 mod tools;
 mod unknown;
 mod unreported;
@@ -59,6 +60,7 @@ fn main() -> ExitCode {
         lending::trials,
         peers::trials,
         short::trials,
+        silent::trials,
         unknown::trials,
         unreported::trials,
         tools::trials,

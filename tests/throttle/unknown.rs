@@ -17,7 +17,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("a launch of unknown length waits for no process that makes no call", silent),
         trial("a launch of unknown length waits for half a second and the limit", mutual),
         trial("a thread of the library looks for the ends, and for a second after them", lingering),
-        trial("a process that is alone has no thread of the library", alone),
+        trial("a process with all of the GPU has no thread of the library", unlimited),
         trial("where there can be no thread, a launch of unknown length is waited for", in_place),
         trial("a process ends while a thread of the library looks", ending),
         trial(
@@ -139,8 +139,8 @@ fn lingering() -> Result {
     }
 }
 
-fn alone() -> Result {
-    let run = under("50", "caller")?;
+fn unlimited() -> Result {
+    let run = under("100", "caller")?;
     let mut caller = begin(&run, "k_300ms")?;
     obeys(&mut caller, LAUNCH)?;
     let looks = gets_thread(&caller)?;

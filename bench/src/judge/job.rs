@@ -8,6 +8,9 @@ use crate::simulator::card::WIDTH;
 use crate::simulator::dice::Dice;
 use crate::simulator::program::{Act, Kernel, Program, rounds};
 
+/// So much later than it can be a result is looked for.
+const LATE_NS: u64 = 1_000_000;
+
 /// One thread.
 #[derive(Debug, Clone)]
 pub struct Job {
@@ -31,6 +34,9 @@ pub struct Job {
     pub holds: bool,
     /// Copies between host and card, at the end of a round.
     pub copy_ns: u64,
+    /// Behind the launches of a round it makes no call until they can have ended, as a program does that looks for results
+    /// in memory.
+    pub is_silent: bool,
     /// Processor time in a round; random, up to twice this.
     pub pause_ns: u64,
     /// How a round ends.
@@ -145,6 +151,7 @@ impl Job {
             waits: false,
             holds: false,
             copy_ns: 0,
+            is_silent: false,
             pause_ns: 0,
             end: End::Goes,
             from_ns: 0,
@@ -176,7 +183,7 @@ impl Job {
             if period % 2 == 1 {
                 return vec![Act::Until((period + 1) * job.period_ns)];
             }
-            let mut acts = Vec::new();
+            let (mut acts, mut work_ns) = (Vec::new(), 0);
             let stream = job.stream;
             if job.holds {
                 acts.push(Act::Hold(stream));
@@ -190,6 +197,7 @@ impl Job {
                 let function = (number * 16 + stream as u64 % 16) << 20 | life;
                 let (width, nodes, is_collective) = (job.width, job.nodes, job.is_collective);
                 let ns = job.length.roll(ran, dice);
+                work_ns += ns;
                 let kernel = Kernel { function, ns, width, nodes, is_collective };
                 acts.push(Act::Launch { stream, kernel });
             }
@@ -201,6 +209,9 @@ impl Job {
             }
             if job.waits {
                 acts.push(Act::Sync(Some(stream)));
+            }
+            if job.is_silent {
+                acts.push(Act::Until(now + work_ns + LATE_NS));
             }
             if job.pause_ns > 0 {
                 acts.push(Act::Think(dice.between(0, 2 * job.pause_ns)));

@@ -206,6 +206,7 @@ fn job(dice: &mut Dice, is_alone: bool) -> Job {
         from_ns,
         until_ns,
         period_ns: 0,
+        is_silent: false,
     }
 }
 

@@ -86,9 +86,10 @@ struct Tenant<'a> {
     /// The number of its threads, and for how long they have done nothing, in sum.
     threads: u64,
     paused_ns: u64,
-    /// The thread that looks for the ends of launches of unknown length, and whether it does so now.
+    /// The thread that looks at what is in flight; when it does so next, if it does; and since when nothing was.
     watcher: usize,
-    is_watching: bool,
+    looks_at: Option<u64>,
+    idle_since: u64,
     first: usize,
     limits: Vec<Option<(usize, ComputeLimit)>>,
     places: Vec<Place<'a>>,
@@ -202,7 +203,8 @@ impl<'a> World<'a> {
             threads: threads.len() as u64,
             paused_ns: 0,
             watcher: self.threads.len(),
-            is_watching: false,
+            looks_at: None,
+            idle_since: self.now,
             first,
             limits,
             places,

@@ -69,7 +69,9 @@ fn begin(
         session.streams.enter_free(key);
         return StreamLookup::Known(None);
     };
-    let entry = session.streams.enter(key, gate, || gate.begin_stream(context));
+    // Another thread's default stream has no name in this one.
+    let name = (!key.is_of_thread()).then_some(handle);
+    let entry = session.streams.enter(key, gate, || gate.begin_stream(context, name));
     entry.map_or(StreamLookup::Unknown, |entry| StreamLookup::Known(Some(entry)))
 }
 

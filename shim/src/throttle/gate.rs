@@ -17,7 +17,6 @@ use crate::driver::DriverCopy;
 use crate::driver::call_guard::DriverCallGuard;
 use crate::driver::cuda::time as driver;
 use crate::sys;
-use core::cell::Cell;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use gpucap_abi::cuda::{CUcontext, CUstream};
 use gpucap_core::ledger::{DeviceIndex, Ledger, Slot};
@@ -42,9 +41,11 @@ pub(crate) struct Gate {
     peers: Option<Peers>,
     /// Others have to know of waits.
     is_watched: AtomicBool,
-    /// Others wait for the end of a launch of unknown length.
+    /// There is a limit.
     wants_watch: AtomicBool,
-    /// The thread that looks for that, if there is one.
+    /// Others wait for the end of a launch of unknown length.
+    is_awaited: AtomicBool,
+    /// The thread that looks at what is in flight, if there is one.
     watcher: Mutex<Option<Thread>>,
     inside: Mutex<Inside>,
 }
@@ -98,15 +99,23 @@ impl Gate {
             peers,
             is_watched: AtomicBool::new(false),
             wants_watch: AtomicBool::new(false),
+            is_awaited: AtomicBool::new(false),
             watcher: Mutex::default(),
             inside,
         })
     }
 
-    /// Registers a stream of a context.
-    pub(crate) fn begin_stream(&self, context: CUcontext) -> Option<(StreamId, ContextId)> {
+    /// Registers a stream of a context, which has this name in all threads, if any.
+    pub(crate) fn begin_stream(
+        &self,
+        context: CUcontext,
+        name: Option<CUstream>,
+    ) -> Option<(StreamId, ContextId)> {
         self.with(|inside| {
-            (inside.meter.stream(sys::monotonic_ns()), inside.timing.context(context))
+            let Inside { meter, timing, .. } = inside;
+            let (id, context) = (meter.stream(sys::monotonic_ns()), timing.context(context));
+            name.into_iter().for_each(|name| timing.enter(id, name, context));
+            (id, context)
         })
     }
 
@@ -133,16 +142,14 @@ impl Gate {
         }
         let present = self.peers.as_ref().map(|peers| peers.present(now)).unwrap_or_default();
         let report = |slot| present.iter().find(|(at, _)| *at == slot).map(|(_, report)| *report);
-        let was_in_flight = Cell::new(false);
         let died = |slot| {
-            was_in_flight.set(self.think(|inside| inside.meter.sibling_died(number(slot))));
+            self.think(|inside| inside.meter.sibling_died(number(slot)));
             if let (Some(peers), Some(found)) = (&self.peers, report(slot)) {
                 peers.end(slot, found, now);
             }
         };
         let owed = |paid_until| {
-            let was_in_flight = was_in_flight.take();
-            let owed = self.think(|inside| inside.meter.inherit(paid_until, was_in_flight, now));
+            let owed = self.think(|inside| inside.meter.inherit(paid_until, now));
             self.ledger.worked_unfinished(self.index, paid_until.saturating_add(owed), owed);
         };
         let shows = |slot| report(slot).is_some();
@@ -234,10 +241,12 @@ impl Gate {
         });
     }
 
-    /// Looks for the ends of launches of unknown length. Returns when to do so again.
+    /// Looks at what is in flight. Returns when to do so again.
     fn look_for_ends(&self, copy: &DriverCopy) -> Option<u64> {
         let now = sys::monotonic_ns();
-        self.look_around(now, false);
+        if self.with(|inside| inside.meter.is_look_overdue(now)) == Some(true) {
+            self.look_around(now, false);
+        }
         self.asking(copy, |inside| {
             let Inside { meter, timing, .. } = inside;
             // None that can be ended while the lock is held.
@@ -247,10 +256,6 @@ impl Gate {
             context.and_then(|context| driver::in_context(copy, context, watch))?
         })
         .flatten()
-    }
-
-    fn wants_watch(&self) -> bool {
-        self.wants_watch.load(Relaxed)
     }
 
     fn spare(&self, copy: &DriverCopy, context: ContextId) -> Option<[Spare; 2]> {
@@ -307,6 +312,7 @@ impl Gate {
     fn publish(&self, inside: &mut Inside) {
         self.is_watched.store(inside.meter.is_watched(), Relaxed);
         self.wants_watch.store(inside.meter.wants_watch(), Relaxed);
+        self.is_awaited.store(inside.meter.is_awaited(), Relaxed);
         let totals = inside.meter.totals();
         let reported = core::mem::replace(&mut inside.reported, totals);
         inside.reported.busy_ns = totals.busy_ns.max(reported.busy_ns);

@@ -30,4 +30,9 @@ impl Key {
             Self { stream: CUstream::NULL, context: current, thread: 0 }
         }
     }
+
+    /// Returns whether the stream has a name in its thread only.
+    pub(crate) fn is_of_thread(&self) -> bool {
+        self.thread != 0
+    }
 }

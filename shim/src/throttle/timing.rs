@@ -7,12 +7,13 @@
 //! Events are made in the stream's context and reused; they end with it. No call here is made with an event of a
 //! context that has ended: its number is then unknown.
 
+use super::captures;
 use crate::driver::DriverCopy;
 use crate::driver::cuda::{current_context, time as driver};
 use crate::sys;
 use gpucap_abi::cuda::{CUcontext, CUevent, CUstream};
-use gpucap_core::throttle::{ClockMap, Events, Reached};
-use std::collections::VecDeque;
+use gpucap_core::throttle::{ClockMap, Events, Reached, StreamId};
+use std::collections::{HashMap, VecDeque};
 
 /// A recorded event.
 #[derive(Debug)]
@@ -99,6 +100,8 @@ pub(crate) struct Timing {
     made: u64,
     /// The contexts that ended last, and when.
     ended: VecDeque<(ContextId, u64)>,
+    /// The streams that any thread may ask about. `None`: several have the same number.
+    streams: HashMap<StreamId, Option<(CUstream, ContextId)>>,
 }
 
 /// How many of them are kept; an event of an older one reports nothing.
@@ -135,6 +138,17 @@ impl Timing {
     /// Returns the handle of a context in which something has been launched.
     pub(crate) fn any_context(&self) -> Option<CUcontext> {
         self.contexts.iter().find(|context| !context.is_ending).map(|context| context.handle)
+    }
+
+    /// Enters a stream that is the same one in each thread.
+    pub(crate) fn enter(&mut self, id: StreamId, stream: CUstream, context: ContextId) {
+        let several = self.streams.contains_key(&id);
+        self.streams.insert(id, (!several).then_some((stream, context)));
+    }
+
+    /// Forgets a stream, before the driver ends it.
+    pub(crate) fn leave(&mut self, id: StreamId) {
+        self.streams.remove(&id);
     }
 
     /// Returns the number of a context in which something has been launched.
@@ -260,6 +274,14 @@ impl Events for Reader<'_> {
         if !context.clock.keeps(mark.event) {
             context.spare.push(mark.event);
         }
+    }
+
+    fn is_idle(&mut self, stream: StreamId) -> Option<bool> {
+        let Self { timing, copy } = self;
+        let (stream, context) = (*timing.streams.get(&stream)?)?;
+        // A question would invalidate what is captured.
+        let handle = timing.handle(context).filter(|_| !captures::is_any())?;
+        driver::in_context(copy, handle, || driver::is_idle(copy, stream)).flatten()
     }
 }
 

@@ -1,7 +1,8 @@
 /*
  * called_back WHAT: the driver calls a tool back while it is asked about an event behind a wait of the program. The tool
  * lets another thread destroy a stream, and once that thread waits for this one it uses the driver itself: it launches,
- * waits for or destroys an unused stream, or does nothing. Three times. Linked with -lcuda.
+ * waits for or destroys an unused stream, or does nothing. Until it was called three times: the library's own thread may have
+ * asked before. Linked with -lcuda.
  */
 #include "route.h"
 
@@ -83,7 +84,7 @@ int main(int argc, char **argv)
         return 1;
     what = argv[1];
     attach(tool);
-    for (int round = 0; round < 3; round++)
+    for (int round = 0; called < 3 && round < STREAMS; round++)
         run(round);
     printf("called=%d\nfailures=%d\n", called, failures);
     return failures;

@@ -13,7 +13,8 @@ static CUfunction kernel, work;
 static CUstream own;
 static CUmemGenericAllocationHandle shared;
 static CUmemAllocationProp pinned = { .type = 1, .requestedHandleTypes = 1, .location = { .type = 1 } };
-static int called, failures, armed, kept;
+static int called, failures, kept;
+static _Thread_local int armed; /* not in the library's own thread, which asks again for what the tool launches */
 static const char *what;
 
 static int launch(void)

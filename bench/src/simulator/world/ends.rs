@@ -136,8 +136,8 @@ impl World<'_> {
         self.left.retain(|left| {
             let is_own = (left.card, left.seat) == (card, own);
             if is_own {
-                let was_in_flight = meter.sibling_died(left.process);
-                meter.inherit(left.paid_until, was_in_flight, now);
+                meter.sibling_died(left.process);
+                meter.inherit(left.paid_until, now);
             }
             !is_own
         });

@@ -39,6 +39,8 @@ pub(super) struct Mark {
 pub(super) struct Probe<'c> {
     pub(super) card: &'c mut Card,
     pub(super) stream: usize,
+    /// What the meter calls it.
+    pub(super) id: Option<StreamId>,
     pub(super) context: u64,
     /// When the previous context ended; `None` while the driver is ending it.
     pub(super) ended_at: Option<u64>,
@@ -75,6 +77,10 @@ impl Events for Probe<'_> {
         if mark.context == self.context {
             self.card.give_back(mark.event);
         }
+    }
+
+    fn is_idle(&mut self, stream: StreamId) -> Option<bool> {
+        (Some(stream) == self.id).then(|| self.card.queued(self.stream) == 0)
     }
 }
 

@@ -63,7 +63,7 @@ pub(super) enum State {
     EndingContext,
     /// Another process begins in place of the one that was killed.
     Beginning,
-    /// The library's own thread looks for the end of a launch of unknown length.
+    /// The library's own thread looks at what is in flight.
     Watching,
     Gone,
 }
@@ -312,7 +312,14 @@ impl<'a> World<'a> {
             upkeep: &place.upkeep,
             waits: &mut place.waits,
             metered: &mut place.metered,
-            probe: Probe { card, stream: line.number, context, ended_at, drift_ppm },
+            probe: Probe {
+                card,
+                stream: line.number,
+                id: line.metered,
+                context,
+                ended_at,
+                drift_ppm,
+            },
             setup: &self.setup,
             allowance: None,
             marks: true,

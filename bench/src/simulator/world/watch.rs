@@ -1,10 +1,14 @@
-//! The library's own thread of a process: it looks for the ends of launches of unknown length, for which other processes
-//! of the container wait.
+//! The library's own thread of a process: it looks at what is in flight, and more often while other processes of the
+//! container wait for the end of a launch of unknown length.
 
 use super::World;
 use super::metered::Metered;
 use super::thread::{State, Thread};
 use crate::simulator::program::Act;
+
+/// How often it looks while nothing is in flight, and for how long.
+const IDLE_NS: u64 = 10_000_000;
+const LINGER_NS: u64 = 1_000_000_000;
 
 impl Thread {
     /// One that does nothing until it is [needed](World::watch).
@@ -15,30 +19,54 @@ impl Thread {
 }
 
 impl World<'_> {
-    /// Has it look, if other processes wait for the end of what was launched in a stream.
+    /// Sees to it that it looks at what was launched in a stream.
     pub(super) fn watch(&mut self, thread: usize, stream: usize) {
-        let wants = self.metered(thread, stream).is_some_and(|place| place.meter.wants_watch());
-        let tenant = &mut self.processes[self.threads[thread].process];
-        if wants && !std::mem::replace(&mut tenant.is_watching, true) {
-            let watcher = tenant.watcher;
-            let (_, late_ns) = self.setup.wake_ns;
-            self.later(watcher, late_ns, State::Watching);
+        let Some(Metered { meter, .. }) = self.metered(thread, stream) else { return };
+        let (wants, is_awaited) = (meter.wants_watch(), meter.is_awaited());
+        let tenant = &self.processes[self.threads[thread].process];
+        if wants && (is_awaited || tenant.looks_at.is_none()) {
+            self.looks_again(tenant.watcher, self.now);
         }
+    }
+
+    fn looks_again(&mut self, watcher: usize, at: u64) {
+        let (_, late_ns) = self.setup.wake_ns;
+        let after_ns = at.saturating_sub(self.now) + late_ns;
+        self.processes[self.threads[watcher].process].looks_at = Some(self.now + after_ns);
+        self.later(watcher, after_ns, State::Watching);
     }
 
     pub(super) fn look_for_ends(&mut self, watcher: usize) {
         let (now, process) = (self.now, self.threads[watcher].process);
-        let mut again: Option<u64> = None;
-        for stream in 0..self.processes[process].streams.len() {
-            self.look_around(watcher, stream, false);
+        let tenant = &mut self.processes[process];
+        if tenant.looks_at != Some(now) {
+            // It was woken in the mean time.
+            self.threads[watcher].state = State::Watching;
+            return;
+        }
+        let (mut again, streams): (Option<u64>, _) = (None, tenant.streams.len());
+        for stream in 0..streams {
+            if self.metered(watcher, stream).is_some_and(|it| it.meter.is_look_overdue(now)) {
+                self.look_around(watcher, stream, false);
+            }
             if let Some(Metered { meter, probe, .. }) = &mut self.metered(watcher, stream) {
                 again = again.into_iter().chain(meter.watch(now, probe)).min();
             }
         }
-        self.processes[process].is_watching = again.is_some();
-        if let Some(at) = again {
-            let (_, late_ns) = self.setup.wake_ns;
-            self.later(watcher, at - now + late_ns, State::Watching);
+        let tenant = &mut self.processes[process];
+        if again.is_some() {
+            tenant.idle_since = now;
+        }
+        let mut goes_on = now - tenant.idle_since < LINGER_NS;
+        if !goes_on {
+            tenant.looks_at = None;
+            for stream in 0..streams {
+                let rests = self.metered(watcher, stream).map(|place| place.meter.rest(now));
+                goes_on |= rests == Some(true);
+            }
+        }
+        if goes_on {
+            self.looks_again(watcher, again.unwrap_or(now + IDLE_NS));
         }
     }
 }

@@ -96,6 +96,16 @@ impl Allowance {
         Taken { ns, unreserved_ns, launches: fresh & LAUNCHES }
     }
 
+    /// Returns a number that changes with each launch.
+    pub(super) fn mark(&self) -> u64 {
+        self.taken.load()
+    }
+
+    /// Returns whether launches have taken anything since the latest look.
+    pub(super) fn has_new(&self) -> bool {
+        self.taken.load() != self.seen.load()
+    }
+
     /// Revokes the grant. Returns what launches have taken since the latest look, and the reservation that no launch
     /// has used.
     pub(super) fn close(&self) -> (Taken, u64) {

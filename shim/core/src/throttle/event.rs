@@ -1,5 +1,7 @@
 //! Timing events, by which work on the device is measured.
 
+use super::StreamId;
+
 /// Timing events of the driver, as far as the meter needs them. The caller records them.
 pub trait Events {
     /// One recorded event.
@@ -11,6 +13,11 @@ pub trait Events {
 
     /// Takes back an event that the meter no longer needs.
     fn give_back(&mut self, event: Self::Event);
+
+    /// Returns whether the device has done everything that a stream had. `None` if that cannot be asked.
+    fn is_idle(&mut self, _stream: StreamId) -> Option<bool> {
+        None
+    }
 }
 
 /// The state of a timing event.

@@ -23,6 +23,7 @@
 
 mod ends;
 mod reports;
+mod watch;
 
 use std::sync::Arc;
 
@@ -263,19 +264,6 @@ impl<'a, E> Meter<'a, E> {
         Some(since.saturating_add(self.admission.reserved_ns()))
     }
 
-    /// Charges the unfinished work of a dead process of the same bucket that had paid up to `paid_until`. Returns the
-    /// charge. The time of its death is unknown: it is at most now, and may be long before, unless a launch of unknown length
-    /// [was in flight](Self::sibling_died).
-    pub fn inherit(&mut self, paid_until: u64, was_in_flight: bool, now: u64) -> u64 {
-        self.admission.inherit(paid_until, was_in_flight, now)
-    }
-
-    /// Records that the process with this number of the container has died. Returns whether a launch of unknown length of it
-    /// was in flight, as far as is known.
-    pub fn sibling_died(&mut self, process: u16) -> bool {
-        self.admission.sibling_died(process)
-    }
-
     /// Returns when no more is charged than has flowed in, provided that nothing changes; `now` if that is so.
     #[must_use]
     pub fn out_of_debt_at(&mut self, now: u64) -> u64 {
@@ -290,27 +278,6 @@ impl<'a, E> Meter<'a, E> {
     /// Settles what has finished in every stream. Call it before some events can no longer be queried.
     pub fn settle_all(&mut self, now: u64, events: &mut impl Events<Event = E>) {
         self.timeline.ids().for_each(|stream| self.collect_in(stream, now, events));
-    }
-
-    /// Sets whether there are other processes of the container on the device. Assumed false until set.
-    pub const fn set_shared(&mut self, is_shared: bool) {
-        self.admission.set_shared(is_shared);
-    }
-
-    /// Returns whether other processes of the container may be waiting for the end of a launch of unknown length: then
-    /// [`watch`](Self::watch) is to be called, and again when that says so.
-    #[must_use]
-    pub const fn wants_watch(&self) -> bool {
-        self.admission.wants_watch()
-    }
-
-    /// Settles what has finished in streams with a launch of unknown length, and charges what such launches have used up
-    /// so far. Returns when to do so again; `None`: none is in flight.
-    pub fn watch(&mut self, now: u64, events: &mut impl Events<Event = E>) -> Option<u64> {
-        let unmeasured = self.timeline.unmeasured();
-        unmeasured.into_iter().for_each(|stream| self.collect_in(stream, now, events));
-        let Self { admission, timeline, charging } = self;
-        admission.watch(now, timeline, charging)
     }
 
     /// Settles what has finished: on this stream, and on some others in rotation.

@@ -19,3 +19,4 @@ mod spacing;
 mod timeline;
 mod turns;
 mod unknown;
+mod watch;

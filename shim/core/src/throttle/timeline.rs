@@ -12,7 +12,7 @@
 pub(crate) mod coverage;
 pub(crate) mod done;
 mod finished;
-mod late;
+pub(crate) mod late;
 pub(crate) mod outcome;
 pub(crate) mod spacing;
 pub(crate) mod stream;
@@ -66,8 +66,6 @@ pub(crate) const PENDING: usize = 4096;
 const STREAMS_PER_PASS: usize = 16;
 /// A stream whose queue has not moved for this long waits for something other than the time slices of the device.
 const STUCK_NS: u64 = 100_000_000;
-/// A call that waits for work returns at most this long after the work's end.
-const RETURN_NS: u64 = 100_000;
 
 impl<E> Timeline<E> {
     pub(crate) fn new(now: u64) -> Self {
@@ -196,12 +194,12 @@ impl<E> Timeline<E> {
         self.has_room() && self.spacing.wants_more()
     }
 
-    /// Records that a call that waits until a stream is empty returned at `now`, having waited since `began`. Returns
-    /// the span of what no event marks, if the stream is empty, and the time in which the device certainly had it.
+    /// Records that a stream is empty at `now`, and had work from the one moment to the other: a call has waited for it.
+    /// Returns the span of what no event marks, unless events are pending, and the time in which the device certainly had it.
     pub(crate) fn emptied(
         &mut self,
         id: StreamId,
-        began: u64,
+        (began, until): (u64, u64),
         now: u64,
     ) -> Option<(Span, Option<Certain>)> {
         let stream = self.streams.get_mut(usize::from(id.0))?;
@@ -209,8 +207,7 @@ impl<E> Timeline<E> {
             return None;
         }
         let span = stream.span(stream.unmarked_ns > 0, now);
-        // The call waited for the work, apart from its own way back to the program.
-        let (from, until) = (stream.since.max(began), now.saturating_sub(RETURN_NS));
+        let from = stream.since.max(began);
         let certain = (from < until).then_some(Certain { from, until, part: Part::Rest });
         (stream.since, stream.synced) = (now, true);
         // What another thread has queued in the mean time was not waited for.
@@ -321,7 +318,8 @@ impl<E> Timeline<E> {
 
     /// When the work in flight was first left to the device; `None` if none is in flight.
     pub(crate) fn busy_since(&self) -> Option<u64> {
-        self.is_in_flight().then(|| self.progress_at.max(self.in_flight_since))
+        let shown = self.is_in_flight().then(|| self.progress_at.max(self.in_flight_since));
+        shown.into_iter().chain(self.unmarked_since()).min()
     }
 
     /// Returns whether events have come from another clock since the last question.
@@ -369,7 +367,8 @@ impl<E> Timeline<E> {
     /// Returns this process's report: `work_ns` in all. It says whether a thread waits: without that,
     /// `W1 10 us kernels beside W8 10 us, sync` misses its bound at 50 % each.
     pub(crate) fn report(&self, work_ns: u64) -> UsageReport {
-        let since = self.is_in_flight().then_some(self.in_flight_since);
+        let shown = self.is_in_flight().then_some(self.in_flight_since);
+        let since = shown.into_iter().chain(self.unmarked_since()).min();
         // Of what is in flight now, calls may have been waiting at the same time.
         let counted_ns = since.map_or(0, |since| self.counted.since(since));
         let was_in_flight_ns = self.was_in_flight_ns.saturating_sub(counted_ns);

@@ -49,6 +49,15 @@ pub(crate) fn ask(copy: &DriverCopy, event: CUevent) -> Event {
     }
 }
 
+/// Whether the card has done all that a stream had; `None` if the driver does not say.
+pub(crate) fn is_idle(copy: &DriverCopy, stream: CUstream) -> Option<bool> {
+    match stream_query(copy, stream)? {
+        Ok(()) => Some(true),
+        Err(CuError::NOT_READY) => Some(false),
+        Err(_) => None,
+    }
+}
+
 /// Nanoseconds between two events that were reached; negative if the second came first. The driver answers in a float of
 /// milliseconds, which has 24 bits.
 pub(crate) fn elapsed_ns(copy: &DriverCopy, start: CUevent, end: CUevent) -> Option<i64> {

@@ -6,12 +6,19 @@
 
 use super::super::stream_table::{Stream, StreamEntry};
 use super::super::timing::{ContextId, Recorded, Timing};
-use super::Gate;
+use super::{Gate, Inside};
 use crate::driver::DriverCopy;
 use crate::driver::cuda::time as driver;
 use crate::sys;
 use gpucap_abi::cuda::{CUcontext, CUstream};
 use gpucap_core::throttle::{Bucket, Launch, Signature, StreamId};
+
+impl Inside {
+    fn stream_ends(&mut self, id: StreamId) {
+        self.timing.leave(id);
+        self.meter.stream_destroyed(id, sys::monotonic_ns());
+    }
+}
 
 impl Gate {
     /// Records a launch that a tool has made while this thread held a lock, between two events in the stream's context.
@@ -60,12 +67,12 @@ impl Gate {
 
     /// Handles a stream that has ended, or will at once.
     pub(crate) fn end_stream(&self, id: StreamId) {
-        self.with(|inside| inside.meter.stream_destroyed(id, sys::monotonic_ns()));
+        self.with(|inside| inside.stream_ends(id));
     }
 
     /// As [`end_stream`](Self::end_stream), for a caller that [holds](crate::driver::call_guard) the guard already.
     pub(crate) fn end_stream_held(&self, id: StreamId) {
-        self.think(|inside| inside.meter.stream_destroyed(id, sys::monotonic_ns()));
+        self.think(|inside| inside.stream_ends(id));
     }
 
     /// Returns the number of a context in which something has been launched.

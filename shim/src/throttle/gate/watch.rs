@@ -1,8 +1,9 @@
-//! A thread that looks for the end of a launch of unknown length, while other processes of the container wait for that.
+//! A thread that looks at what is in flight, whatever calls the program makes or does not make: work that takes longer than
+//! was expected is charged while it runs, and its end is seen.
 //!
-//! The program may make no call for long, in which the end would be noticed. The thread begins with the first such launch
-//! where there are other processes, and ends when there has been none for [`LINGER`]. Where none can be had, the launching
-//! thread looks itself, for [`MOST_IN_PLACE_NS`] at most.
+//! It begins with the first launch, and ends when nothing has been in flight for [`LINGER`]; from then on the next launch
+//! comes to the gate. While other processes of the container wait for the end of a launch of unknown length it looks
+//! more often. Where no thread can be had, the launching thread looks for that itself, for [`MOST_IN_PLACE_NS`] at most.
 //!
 //! At the end of the process the driver takes itself down, while other threads may be in its calls: so before that, the
 //! thread is kept out of them.
@@ -10,13 +11,16 @@
 use super::Gate;
 use crate::driver::DriverCopy;
 use crate::sys;
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::SeqCst};
+use core::sync::atomic::Ordering::{Relaxed, SeqCst};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use core::time::Duration;
 use std::thread::park_timeout;
 use std::time::Instant;
 
-/// For how long it stays without work: programs launch many new functions as they start.
+/// For how long it stays without work: a thread costs as much as a hundred looks.
 const LINGER: Duration = Duration::from_secs(1);
+/// How often it looks in that time. Work of which nothing is known until then may be in flight for as long.
+const IDLE: Duration = Duration::from_millis(10);
 /// A kernel may wait for the thread that has launched it.
 const MOST_IN_PLACE_NS: u64 = 2_000_000_000;
 /// A look takes microseconds.
@@ -30,48 +34,60 @@ static IS_ENDING: AtomicBool = AtomicBool::new(false);
 static LOOKING: AtomicU64 = AtomicU64::new(0);
 
 impl Gate {
-    /// Sees to it that the end of what was launched just now is noticed, if others wait for it.
+    /// Sees to it that what was launched just now is looked at.
     pub(super) fn watch(&'static self, copy: &'static DriverCopy) {
-        if !self.wants_watch() {
+        if !self.wants_watch.load(Relaxed) {
             return;
         }
+        let is_awaited = self.is_awaited.load(Relaxed);
         if IS_ENDING.load(SeqCst) {
-            return self.look_in_place(copy);
+            return if is_awaited {
+                self.look_in_place(copy)
+            };
         }
         let mut thread = self.watcher.lock();
         if let Some(thread) = &*thread {
-            return thread.unpark();
+            return if is_awaited {
+                thread.unpark()
+            };
         }
         ask_for_the_end();
         match sys::spawn(move || self.look_until_idle(copy)) {
             Ok(begun) => *thread = Some(begun),
-            Err(_) => {
+            Err(_) if is_awaited => {
                 drop(thread);
                 self.look_in_place(copy);
             }
+            Err(_) => {}
         }
     }
 
     fn look_until_idle(&self, copy: &DriverCopy) {
         let mut idle_since = Instant::now();
         loop {
-            while let Some(again) = look(|| self.look_for_ends(copy)) {
-                sys::sleep_until(again);
+            let again = look(|| self.look_for_ends(copy));
+            let now = sys::monotonic_ns();
+            let ns = again.map(|again| Duration::from_nanos(again.saturating_sub(now)));
+            if ns.is_some() {
                 idle_since = Instant::now();
             }
-            park_timeout(LINGER);
-            let mut thread = self.watcher.lock();
-            let is_idle = !self.wants_watch() && idle_since.elapsed() >= LINGER;
-            if is_idle || IS_ENDING.load(SeqCst) {
-                *thread = None;
-                return;
+            if IS_ENDING.load(SeqCst) || idle_since.elapsed() >= LINGER {
+                let mut thread = self.watcher.lock();
+                let goes_on = self.with(|inside| inside.meter.rest(now)) == Some(true);
+                if !goes_on || IS_ENDING.load(SeqCst) {
+                    *thread = None;
+                    return;
+                }
             }
+            park_timeout(ns.unwrap_or(IDLE));
         }
     }
 
     fn look_in_place(&self, copy: &DriverCopy) {
         let until = sys::monotonic_ns().saturating_add(MOST_IN_PLACE_NS);
-        while let Some(again) = self.look_for_ends(copy).filter(|again| *again < until) {
+        while self.is_awaited.load(Relaxed)
+            && let Some(again) = self.look_for_ends(copy).filter(|again| *again < until)
+        {
             sys::sleep_until(again);
         }
     }

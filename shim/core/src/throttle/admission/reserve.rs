@@ -46,12 +46,9 @@ const UNKNOWN_LENT_NS: u64 = 3 * PERIOD_NS;
 /// The guess for an unmeasured launch that cannot be held back doubles with each other one in flight, at most this
 /// often: its caller waits for what is reserved, so a queue of unknown work grows slowly, whatever the length of each.
 const MOST_GUESS_DOUBLINGS: u64 = 12;
-/// The largest debt that a dead process can leave. A restarted program must not wait for minutes because of a kernel
-/// that ended long before its process did.
-const LEFT_NS: u64 = 2_000_000_000;
-/// The same if a launch of unknown length was in flight, for the end of which a thread looked: it did not end long before.
-/// Without it, kernels of 9 s that are killed before their end, one process after the other, get 48 % at 10 %.
-const LEFT_IN_FLIGHT_NS: u64 = 60_000_000_000;
+/// The largest debt that a dead process can leave. Up to its death a thread looked for the end of its work, so that did not
+/// end long before, unless the process was stopped.
+const LEFT_NS: u64 = 60_000_000_000;
 
 impl Admission<'_> {
     /// Closes the thread's allowance and reserves for the operation and, if its cost is known, for a new allowance after
@@ -181,11 +178,9 @@ impl Admission<'_> {
         self.shares.charge(ns, now);
     }
 
-    /// Charges the unfinished work of a dead process of the same bucket, of which a launch of unknown length `was_in_flight`.
-    /// Returns the charge.
-    pub(crate) fn inherit(&mut self, paid_until: u64, was_in_flight: bool, now: u64) -> u64 {
-        let most_ns = if was_in_flight { LEFT_IN_FLIGHT_NS } else { LEFT_NS };
-        let owed = now.saturating_sub(paid_until).min(most_ns);
+    /// Charges the unfinished work of a dead process of the same bucket. Returns the charge.
+    pub(crate) fn inherit(&mut self, paid_until: u64, now: u64) -> u64 {
+        let owed = now.saturating_sub(paid_until).min(LEFT_NS);
         self.shares.charge_as_of(paid_until, owed, now);
         owed
     }

@@ -92,12 +92,12 @@ impl<'a> UnknownLaunches<'a> {
         self.is_shared
     }
 
-    /// Forgets what a process has noted that died. Returns whether there was anything: the driver may have launched it, though
-    /// the call had not returned.
-    pub(crate) fn died(&self, process: u16) -> bool {
-        let Some((word, found)) = self.word.map(|word| (word, word.load())) else { return false };
-        let is_its = found != 0 && found & PROCESS == u64::from(process);
-        is_its && word.replace(found, 0).is_ok()
+    /// Forgets what a process has noted that died.
+    pub(crate) fn died(&self, process: u16) {
+        let Some((word, found)) = self.word.map(|word| (word, word.load())) else { return };
+        if found != 0 && found & PROCESS == u64::from(process) {
+            let _ = word.replace(found, 0);
+        }
     }
 
     /// None of this process is in flight any more.

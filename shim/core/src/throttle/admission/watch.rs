@@ -5,6 +5,7 @@ use crate::throttle::{
     charging::Charging,
     timeline::{Timeline, stream::Reserved},
 };
+use crate::units::Share;
 
 /// How soon the end of one is looked for again: after this part of the time for which it has been in flight, but not more
 /// often than each fifth of a millisecond, and at least each hundredth of a second.
@@ -34,8 +35,13 @@ impl Admission<'_> {
     }
 
     /// Returns whether others may be waiting for the end of a launch of unknown length.
-    pub(crate) const fn wants_watch(&self) -> bool {
+    pub(crate) const fn is_awaited(&self) -> bool {
         self.unmeasured > 0 && self.unknown.is_shared()
+    }
+
+    /// Returns whether there is a limit.
+    pub(crate) fn is_limited(&self) -> bool {
+        self.shares.share() != Share::FULL
     }
 
     /// Reserves what work in flight takes beyond what was expected.
@@ -69,25 +75,24 @@ impl Admission<'_> {
         }
     }
 
-    /// Records that another process of the container has died. Returns whether a launch of unknown length of it was in
-    /// flight, as far as is known.
-    pub(crate) fn sibling_died(&self, process: u16) -> bool {
-        self.unknown.died(process)
+    /// Records that another process of the container has died.
+    pub(crate) fn sibling_died(&self, process: u16) {
+        self.unknown.died(process);
     }
 
-    /// Follows launches of unknown length. Returns when to do so again; `None`: none is in flight.
+    /// Follows what is in flight. Returns when to do so again.
     pub(crate) fn watch<E>(
         &mut self,
         now: u64,
         timeline: &mut Timeline<E>,
         charging: &Charging,
-    ) -> Option<u64> {
+    ) -> u64 {
         self.follow_late(now, timeline, charging);
         if self.unmeasured <= timeline.stuck_unmeasured(now) {
             self.unknown.end();
         }
-        let passed = now.saturating_sub(timeline.latest_unmeasured().unwrap_or(now));
-        let again = now.saturating_add((passed / PART).clamp(SOONEST_NS, LATEST_NS));
-        (self.unmeasured > 0).then_some(again)
+        let since = timeline.latest_unmeasured().filter(|_| self.is_awaited());
+        let soon = |since| (now.saturating_sub(since) / PART).clamp(SOONEST_NS, LATEST_NS);
+        now.saturating_add(since.map_or(LATEST_NS, soon))
     }
 }

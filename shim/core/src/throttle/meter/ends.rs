@@ -7,6 +7,9 @@ use crate::throttle::{
     timeline::{done::Done, stream::StreamId},
 };
 
+/// A call that waits for work returns at most this long after the work's end.
+const RETURN_NS: u64 = 100_000;
+
 impl<E> Meter<'_, E> {
     /// Records that a thread begins to wait in a call of the driver for work to end. Peers that borrow leave this
     /// container its guarantee as long as it waits.
@@ -28,13 +31,24 @@ impl<E> Meter<'_, E> {
         now: u64,
         events: &mut impl Events<Event = E>,
     ) {
-        streams.into_iter().for_each(|stream| self.emptied(stream, began, now, events));
+        // The call waited for the work, apart from its own way back to the program.
+        let waited = (began, now.saturating_sub(RETURN_NS));
+        streams.into_iter().for_each(|stream| self.emptied(stream, waited, now, events));
         self.settle_finished(now, events);
     }
 
-    fn emptied(&mut self, id: StreamId, began: u64, now: u64, events: &mut impl Events<Event = E>) {
+    /// A stream is empty, and had work from the one moment to the other.
+    pub(super) fn emptied(
+        &mut self,
+        id: StreamId,
+        had_work: (u64, u64),
+        now: u64,
+        events: &mut impl Events<Event = E>,
+    ) {
         self.collect_in(id, now, events);
-        let Some((span, certain)) = self.timeline.emptied(id, began, now) else { return };
+        let Some((span, certain)) = self.timeline.emptied(id, had_work, now) else { return };
+        self.timeline.unmarked_over(id);
+        self.admission.forget_late(self.timeline.take_late_over());
         let Some(stream) = self.timeline.stream_mut(id) else { return };
         let (taken, before) = (stream.newly_taken(), std::mem::take(&mut stream.unmarked_ns));
         let work_ns = self.admission.account_for(taken, now).saturating_add(before);
@@ -59,16 +73,18 @@ impl<E> Meter<'_, E> {
 
     /// Records that the stream's handle is gone. Its work may still run and is settled when its events are reached.
     /// For work without an event, call [`fence`](Self::fence) first and record the mark.
-    pub fn stream_destroyed(&mut self, stream: StreamId, now: u64) {
-        self.close_allowances_of(stream, now);
-        let Some(stream) = self.timeline.stream_mut(stream) else { return };
+    pub fn stream_destroyed(&mut self, id: StreamId, now: u64) {
+        self.close_allowances_of(id, now);
+        let Some(stream) = self.timeline.stream_mut(id) else { return };
         stream.open = false;
         stream.allowances.clear();
         let worth = std::mem::take(&mut stream.unmarked_ns);
+        self.timeline.unmarked_over(id);
+        self.admission.forget_late(self.timeline.take_late_over());
         self.settle(worth, Done::estimated(worth), now);
     }
 
-    fn close_allowances_of(&mut self, stream: StreamId, now: u64) {
+    pub(super) fn close_allowances_of(&mut self, stream: StreamId, now: u64) {
         let Self { admission, timeline, .. } = self;
         let stream = timeline.stream_mut(stream).into_iter();
         stream.for_each(|stream| admission.close_allowances_of(stream, now));

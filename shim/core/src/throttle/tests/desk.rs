@@ -19,6 +19,8 @@ pub(super) const KERNEL: Signature = Signature::kernel(7, 1024);
 pub(super) struct Card {
     pub(super) events: Vec<Reached>,
     pub(super) given_back: usize,
+    /// What the driver says about each stream; `None`: nothing.
+    pub(super) is_idle: Option<bool>,
 }
 
 impl Card {
@@ -37,6 +39,10 @@ impl Events for Card {
 
     fn give_back(&mut self, _: usize) {
         self.given_back += 1;
+    }
+
+    fn is_idle(&mut self, _: StreamId) -> Option<bool> {
+        self.is_idle
     }
 }
 

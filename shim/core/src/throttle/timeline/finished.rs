@@ -93,6 +93,7 @@ impl<E> Timeline<E> {
         self.late_over_ns =
             self.late_over_ns.saturating_add(front.late.take().map_or(0, |late| late.ns));
         let (reserved_ns, queued_at) = (std::mem::take(&mut front.batch_ns), front.queued_at);
+        let seen = front.seen.take();
         let is_idle = reserved_ns == 0 && at.saturating_sub(stream.since) >= IDLE_NS;
         front.idle_since = is_idle.then_some(stream.since);
         let waited = front.waited;
@@ -101,8 +102,9 @@ impl<E> Timeline<E> {
         // in the mean are certain. Without this, `T10 1 in 100 takes 1280 us` misses its bound at 50 % beside 40; if
         // they were for a batch in an empty stream too, `T10 5 of around 5 us, then a wait` would at 30 %.
         let part = if since >= queued_at { Part::Turns } else { Part::Rest };
-        let from = since.max(queued_at);
-        let certain = (from < at).then_some(Certain { from, until: at, part });
+        let from = seen.map_or(queued_at, |(from, _)| from).max(since);
+        let until = seen.filter(|_| at <= queued_at).map_or(at, |(_, until)| until.min(at));
+        let certain = (from < until).then_some(Certain { from, until, part });
         (stream.since, stream.synced) = (at, false);
         self.has_clock_moved |= at.saturating_add(CLOCK_STEP_NS) < since;
         let done = Done { span, work_ns: reserved_ns, certain };

@@ -5,12 +5,14 @@
 //! `T16 8 with 1 in 20 1500 ms, 10` 95 % of it for 300 s.
 //!
 //! What is at the front of a stream has been at it, as far as peers' reports are certain, for so long; what was due in that
-//! time was for other work. As far as that is more than all that is reserved, more is reserved.
+//! time was for other work. As far as that is more than all that is reserved, more is reserved. Launches out of allowances
+//! have no event: whether the device has done them [is asked](Events::is_idle).
 
 use super::{
     Timeline,
-    stream::{Late, Stream},
+    stream::{Late, Stream, StreamId},
 };
+use crate::throttle::event::Events;
 
 /// Reports of others are late, and estimates are off. With a quarter of this, `W5 training step` at 30 % gets 24 beside a
 /// sampled process, if events are reached at once; with 10 ms, eight processes of T16 queue twice as much.
@@ -18,7 +20,68 @@ const TOLERANCE_NS: u64 = 4_000_000;
 /// More than this is charged at the end: others may be waiting to be what it waits for.
 const MOST_NS: u64 = 2_000_000_000;
 
+/// Launches that came before this time are in the driver, also if the thread lost its processor in between.
+const SOON_NS: u64 = 5_000_000;
+
+/// What the device does with launches of which no event shows the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unmarked {
+    /// There are none, or it is too soon to ask, or there is no answer.
+    None,
+    /// There were some a moment ago.
+    Some,
+    /// It is at them.
+    Running,
+    /// It has done them, and was at them from the one moment to the other, if that is later.
+    Over { from: u64, until: u64 },
+}
+
 impl<E> Timeline<E> {
+    /// Looks at the launches of a stream that came out of allowances. `due_ns` is all that was due so far.
+    pub(crate) fn look_at_unmarked(
+        &mut self,
+        id: StreamId,
+        due_ns: u64,
+        now: u64,
+        events: &mut impl Events<Event = E>,
+    ) -> Unmarked {
+        let Some(stream) = self.streams.get_mut(usize::from(id.0)) else { return Unmarked::None };
+        match stream.quiet_ns(now) {
+            None => return Unmarked::None,
+            Some(quiet_ns) if quiet_ns < SOON_NS => return Unmarked::Some,
+            Some(_) => {}
+        }
+        match events.is_idle(id) {
+            None => Unmarked::None,
+            Some(true) => {
+                let seen = stream.behind.seen.map(|(late, until)| (late.since, until));
+                let (from, until) = seen.unwrap_or((now, now));
+                Unmarked::Over { from, until }
+            }
+            Some(false) => {
+                let first = Late { since: now, due_ns, ns: 0 };
+                let (late, _) = stream.behind.seen.unwrap_or((first, now));
+                stream.behind.seen = Some((late, now));
+                Unmarked::Running
+            }
+        }
+    }
+
+    /// Returns since when the device has been at launches of which no event shows the end, as far as it was looked at.
+    pub(crate) fn unmarked_since(&self) -> Option<u64> {
+        self.streams
+            .iter()
+            .filter_map(|stream| stream.behind.seen)
+            .map(|(late, _)| late.since)
+            .min()
+    }
+
+    /// Forgets what was reserved in addition for the launches of a stream of which no event shows the end.
+    pub(crate) fn unmarked_over(&mut self, id: StreamId) {
+        let seen = self.streams.get_mut(usize::from(id.0)).and_then(|it| it.behind.seen.take());
+        self.late_over_ns = self.late_over_ns.saturating_add(seen.map_or(0, |(late, _)| late.ns));
+    }
+
     /// Returns what is to be reserved in addition to `reserved_ns`, for work in flight that takes longer. `due_ns` is all
     /// that was due so far.
     pub(crate) fn late(&mut self, reserved_ns: u64, due_ns: u64, now: u64) -> u64 {
@@ -27,18 +90,20 @@ impl<E> Timeline<E> {
         let Self { streams, turns, .. } = self;
         let mut latest: Option<(u64, &mut Late)> = None;
         for stream in streams {
-            let Some(since) = stream.at_front_since() else { continue };
-            let Some(front) = stream.pending.front_mut() else { continue };
-            if front.mark.is_some() && may_wait {
-                continue;
-            }
-            let late =
-                front.late.get_or_insert_with(|| Late { since: now.max(since), due_ns, ns: 0 });
-            if now.saturating_sub(late.since) <= reserved_ns {
+            let since = stream.at_front_since();
+            let (late, until) = match (since, stream.pending.front_mut(), &mut stream.behind.seen) {
+                (Some(since), Some(front), _) if front.mark.is_none() || !may_wait => {
+                    let first = || Late { since: now.max(since), due_ns, ns: 0 };
+                    (front.late.get_or_insert_with(first), now)
+                }
+                (_, None, Some((late, seen_at))) if !may_wait => (late, *seen_at),
+                _ => continue,
+            };
+            if until.saturating_sub(late.since) <= reserved_ns {
                 continue; // whatever of it was its own
             }
             let other_ns = due_ns.saturating_sub(late.due_ns);
-            let taken_ns = turns.at_least(late.since, now).saturating_sub(other_ns);
+            let taken_ns = turns.at_least(late.since, until).saturating_sub(other_ns);
             if latest.as_ref().is_none_or(|(most_ns, _)| taken_ns > *most_ns) {
                 latest = Some((taken_ns, late));
             }

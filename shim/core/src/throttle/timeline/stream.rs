@@ -18,7 +18,7 @@ use crate::throttle::{
 use crate::units::Share;
 
 /// A stream, valid for the meter that registered it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct StreamId(pub(crate) u16);
 
 #[derive(Debug)]
@@ -36,6 +36,8 @@ pub(crate) struct Stream<E> {
     /// When that came last.
     pub(crate) fenced_at: u64,
     pub(crate) pending: VecDeque<Pending<E>>,
+    /// The launches behind all that is pending, as a thread that looks finds them.
+    pub(crate) behind: Behind,
     /// When the device last reached an event of it, or last had none to reach.
     pub(crate) moved_at: u64,
     pub(crate) open: bool,
@@ -63,6 +65,8 @@ pub(crate) struct Pending<E> {
     pub(crate) behind: Option<u64>,
     /// It has been looked at while it was at the front of its stream.
     pub(crate) late: Option<Late>,
+    /// Before the mark was recorded the device was seen at the batch, from the one moment to the other.
+    pub(crate) seen: Option<(u64, u64)>,
 }
 
 /// Work at the front of its stream that may be taking longer than everything in flight was expected to.
@@ -73,6 +77,16 @@ pub(crate) struct Late {
     pub(crate) due_ns: u64,
     /// What has been reserved for it in addition.
     pub(crate) ns: u64,
+}
+
+/// Launches out of allowances which no event shows the end of yet.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Behind {
+    /// What launches had taken, in a number that changes with each, and since when it has not changed.
+    mark: u64,
+    since: u64,
+    /// The device is at them, and was so last at this time.
+    pub(crate) seen: Option<(Late, u64)>,
 }
 
 /// One launch that went through the meter, and how its end will be detected.
@@ -112,7 +126,7 @@ impl<E> Pending<E> {
     /// A mark, and nothing else.
     pub(crate) fn new(mark: E, queued_at: u64) -> Self {
         let (batch_ns, waited, fenced, operation, behind) = (0, false, false, None, None);
-        let (mark, marked_at, idle_since, late) = (Some(mark), 0, None, None);
+        let (mark, marked_at, idle_since, late, seen) = (Some(mark), 0, None, None, None);
         Self {
             mark,
             marked_at,
@@ -124,6 +138,7 @@ impl<E> Pending<E> {
             operation,
             behind,
             late,
+            seen,
         }
     }
 
@@ -144,15 +159,19 @@ impl<E> Stream<E> {
             fenced: true,
             fenced_at: now,
             pending: VecDeque::new(),
+            behind: Behind::default(),
             moved_at: now,
             open: true,
         }
     }
 
-    /// Adds a pending event.
-    pub(crate) fn push(&mut self, pending: Pending<E>, now: u64) {
+    /// Adds a pending event. What it shows the end of may have been seen before.
+    pub(crate) fn push(&mut self, mut pending: Pending<E>, now: u64) {
         if self.pending.is_empty() {
             self.moved_at = now;
+            let seen = self.behind.seen.take();
+            pending.late = seen.map(|(late, _)| late);
+            pending.seen = seen.map(|(late, until)| (late.since, until));
         }
         self.pending.push_back(pending);
     }
@@ -176,6 +195,18 @@ impl<E> Stream<E> {
             (Some(_), _) if front.batch_ns > 0 => Some(self.since.max(front.queued_at)),
             _ => None,
         }
+    }
+
+    /// Returns for how long no launch has come out of an allowance, if the end of one is not known and no event is pending.
+    pub(crate) fn quiet_ns(&mut self, now: u64) -> Option<u64> {
+        let mut allowances = self.allowances.iter().map(|entry| &entry.allowance);
+        let mark = allowances.clone().map(|allowance| allowance.mark()).fold(0, u64::wrapping_add);
+        if mark != self.behind.mark {
+            (self.behind.mark, self.behind.since) = (mark, now);
+        }
+        let has_any = self.unmarked_ns > 0 || allowances.any(|allowance| allowance.has_new());
+        let is_behind = has_any && self.pending.is_empty();
+        is_behind.then(|| now.saturating_sub(self.behind.since))
     }
 
     /// Returns what is reserved for its queue.

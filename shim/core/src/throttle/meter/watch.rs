@@ -1,0 +1,66 @@
+//! What is done about work in flight whether or not the program makes a call: its own, and that of processes that have died.
+
+use super::Meter;
+use crate::throttle::{event::Events, timeline::late::Unmarked};
+
+impl<E> Meter<'_, E> {
+    /// Sets whether there are other processes of the container on the device. Assumed false until set.
+    pub const fn set_shared(&mut self, is_shared: bool) {
+        self.admission.set_shared(is_shared);
+    }
+
+    /// Returns whether [`watch`](Self::watch) is to be called from the first launch on: not without a limit.
+    #[must_use]
+    pub fn wants_watch(&self) -> bool {
+        self.admission.is_limited()
+    }
+
+    /// Returns whether other processes of the container may be waiting for the end of a launch of unknown length: then
+    /// [`watch`](Self::watch) is to be called soon.
+    #[must_use]
+    pub const fn is_awaited(&self) -> bool {
+        self.admission.is_awaited()
+    }
+
+    /// Settles what has finished, and charges what work in flight has used up so far. Returns when to do so again; `None`:
+    /// nothing is in flight, as far as is known.
+    pub fn watch(&mut self, now: u64, events: &mut impl Events<Event = E>) -> Option<u64> {
+        let unmeasured = self.timeline.unmeasured();
+        unmeasured.into_iter().for_each(|stream| self.collect_in(stream, now, events));
+        self.collect(None, now, events);
+        let mut is_any = false;
+        for stream in self.timeline.ids() {
+            let due_ns = self.charging.due_ns();
+            match self.timeline.look_at_unmarked(stream, due_ns, now, events) {
+                Unmarked::None => {}
+                Unmarked::Some | Unmarked::Running => is_any = true,
+                Unmarked::Over { from, until } => {
+                    self.close_allowances_of(stream, now);
+                    self.emptied(stream, (from, until), now, events);
+                }
+            }
+        }
+        let Self { admission, timeline, charging } = self;
+        let again = admission.watch(now, timeline, charging);
+        (is_any || timeline.is_in_flight()).then_some(again)
+    }
+
+    /// Has the next launch of each thread ask, since nothing [watches](Self::watch) from here on. Returns whether it is to
+    /// go on all the same.
+    pub fn rest(&mut self, now: u64) -> bool {
+        let Self { admission, timeline, .. } = self;
+        admission.close_allowances(now, timeline);
+        timeline.is_in_flight() || timeline.unmarked_since().is_some()
+    }
+
+    /// Charges the unfinished work of a dead process of the same bucket that had paid up to `paid_until`. Returns the
+    /// charge. The time of its death is unknown: it is at most now.
+    pub fn inherit(&mut self, paid_until: u64, now: u64) -> u64 {
+        self.admission.inherit(paid_until, now)
+    }
+
+    /// Records that the process with this number of the container has died.
+    pub fn sibling_died(&mut self, process: u16) {
+        self.admission.sibling_died(process);
+    }
+}

@@ -1,0 +1,124 @@
+//! Work in flight that a thread looks at, whether or not the program makes a call.
+
+use super::desk::{Bench, KERNEL, MS, NOW};
+use crate::{
+    sync::Word,
+    throttle::{Launch, Reached},
+};
+
+const KNOWN: Launch = Launch::kernel(KERNEL);
+
+/// A process with half of the device, a function that took 10 us until now, and an allowance of which three launches have
+/// been made just now.
+fn with_allowance(word: &Word) -> Bench<'_> {
+    let mut bench = Bench::new(word, 50);
+    (0..20).for_each(|_| bench.run(KNOWN, 10_000));
+    bench.now += 1_000 * MS;
+    bench.run(KNOWN, 10_000);
+    assert!((0..3).all(|_| bench.allowance.spend(10_000)));
+    bench
+}
+
+/// Looks each 10 ms for this long, and says that the stream is or is not idle.
+fn looks(bench: &mut Bench<'_>, is_idle: bool, ms: u64) -> Option<u64> {
+    bench.card.is_idle = Some(is_idle);
+    let until = bench.now + ms * MS;
+    let mut again = Some(bench.now);
+    while bench.now < until {
+        bench.now += 10 * MS;
+        again = bench.meter.watch(bench.now, &mut bench.card);
+    }
+    again
+}
+
+fn charged(bench: &Bench<'_>) -> u64 {
+    bench.meter.totals().busy_ns - 21 * 10_000
+}
+
+#[test]
+fn launches_without_an_event_are_charged_while_they_run_and_when_they_have_ended() {
+    let word = Word::default();
+    let mut bench = with_allowance(&word);
+    assert_eq!(looks(&mut bench, false, 1_000), Some(bench.now + 10 * MS));
+    assert!((960 * MS..=1_000 * MS).contains(&charged(&bench)), "{}", charged(&bench));
+    assert!(bench.meter.usage_report().is_in_flight());
+    assert!(bench.ask(KNOWN).is_none(), "the share is used up");
+    // More than two seconds are charged when they are over.
+    let _ = looks(&mut bench, false, 4_000);
+    assert!((1_900 * MS..=2_000 * MS).contains(&charged(&bench)), "{}", charged(&bench));
+    assert_eq!(looks(&mut bench, true, 10), None);
+    assert!((4_960 * MS..=5_000 * MS).contains(&charged(&bench)), "{}", charged(&bench));
+    assert!(!bench.meter.usage_report().is_in_flight());
+    assert_eq!(bench.meter.paid_until(), None);
+}
+
+#[test]
+fn launches_that_are_over_cost_what_was_expected() {
+    let word = Word::default();
+    let mut bench = with_allowance(&word);
+    assert_eq!(looks(&mut bench, true, 10), Some(bench.now + 10 * MS), "it is too soon to ask");
+    assert_eq!(looks(&mut bench, true, 10), None);
+    assert_eq!(charged(&bench), 30_000);
+    assert_eq!(looks(&mut bench, false, 50), None, "nothing is known to be in flight");
+    assert_eq!(charged(&bench), 30_000);
+}
+
+/// A process that dies owes what its work took since it was first seen.
+#[test]
+fn launches_without_an_event_are_in_flight_at_a_death() {
+    let word = Word::default();
+    let mut bench = with_allowance(&word);
+    let launched = bench.now;
+    let _ = looks(&mut bench, false, 10_000);
+    let paid_until = bench.meter.paid_until().unwrap();
+    let paid_ns = paid_until - launched;
+    assert!((2_000 * MS..=2_050 * MS).contains(&paid_ns), "{paid_ns}");
+}
+
+/// A stream in which nothing but the program itself can say what it has done, and a driver that does not answer.
+#[test]
+fn what_cannot_be_asked_is_charged_as_before() {
+    let word = Word::default();
+    let mut bench = with_allowance(&word);
+    for _ in 0..100 {
+        bench.now += 10 * MS;
+        let again = bench.meter.watch(bench.now, &mut bench.card);
+        assert!(again.is_none() || bench.now < NOW + 2_000 * MS);
+    }
+    assert_eq!((charged(&bench), bench.meter.paid_until()), (0, None));
+}
+
+#[test]
+fn an_event_behind_launches_shows_what_of_them_was_charged_early() {
+    let word = Word::default();
+    let mut bench = with_allowance(&word);
+    let began = bench.now;
+    let _ = looks(&mut bench, false, 100);
+    assert!((60 * MS..=100 * MS).contains(&charged(&bench)), "{}", charged(&bench));
+    // The program goes on as soon as it may: what the device was not seen at is not certain.
+    while !bench.launch(KNOWN) {
+        bench.now += MS;
+    }
+    let ended = began + 110 * MS;
+    let before = bench.card.events.len() - 2;
+    bench.card.events[before] = Reached::At(ended);
+    bench.card.events[before + 1] = Reached::At(ended + 10_000);
+    bench.now += 10 * MS;
+    bench.meter.settle_finished(bench.now, &mut bench.card);
+    assert!((75 * MS..=111 * MS).contains(&charged(&bench)), "{}", charged(&bench));
+}
+
+/// Where nothing looks, each launch asks.
+#[test]
+fn a_process_that_rests_has_no_allowance() {
+    let word = Word::default();
+    let mut bench = with_allowance(&word);
+    assert_eq!(looks(&mut bench, true, 20), None);
+    let _ = bench.launch(KNOWN);
+    bench.card.events.fill(Reached::At(bench.now));
+    bench.now += 10 * MS;
+    let _ = bench.meter.watch(bench.now, &mut bench.card);
+    assert!(!bench.meter.rest(bench.now));
+    assert!(!bench.allowance.spend(10_000));
+    assert!(bench.launch(KNOWN) && bench.meter.rest(bench.now), "that is in flight");
+}

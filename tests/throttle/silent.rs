@@ -1,0 +1,57 @@
+//! Work that takes far longer than was expected, in processes that make no call which would show its end: a thread of the
+//! library looks.
+
+use crate::{BEGIN, LAUNCH, MS, WAIT, about, lasts, obey, under};
+use gpucap_tests::{Program, Result, Run, trial};
+use libtest_mimic::Trial;
+
+/// How long the work takes.
+const LONG_MS: u64 = 600;
+
+pub(crate) fn trials() -> Vec<Trial> {
+    let each = |name, way, stream, ms| trial(name, move || charged(way, stream, ms));
+    vec![
+        each("who ends without a wait has paid for a long kernel", "exit", None, LONG_MS),
+        each("who looks for the result in memory has paid", "again", None, LONG_MS),
+        each("the same in the default stream", "again", Some("default"), LONG_MS),
+        each(
+            "who is killed while it runs has paid, or the next one does",
+            "die",
+            None,
+            LONG_MS / 2,
+        ),
+        trial("no more is launched behind such a kernel than was paid for", held_back),
+    ]
+}
+
+fn silent(run: &Run, way: &str, stream: Option<&str>) -> Result<Run> {
+    let program = Program::new("silent").flags(&["-lcuda"]).build()?;
+    let run = run.clone().program(&program).arg(way).arg(LONG_MS.to_string());
+    Ok(match stream {
+        Some(stream) => run.arg(stream),
+        None => run,
+    })
+}
+
+/// The next process finds out what an earlier one owes.
+fn charged(way: &str, stream: Option<&str>, ms: u64) -> Result {
+    let run = under("50", "caller")?;
+    let output = silent(&run, way, stream)?.output()?;
+    if way != "die" {
+        output.success()?;
+    }
+    let next = [BEGIN.as_slice(), &["call cuModuleGetFunction &c b 'k_1ms", LAUNCH, WAIT]].concat();
+    obey(&run, &next)?;
+    lasts("busy time", run.busy_ns()?, about(ms * MS))
+}
+
+/// Processes one after the other, each with one such kernel, of which it waits for none.
+fn held_back() -> Result {
+    let run = under("50", "caller")?;
+    let began = std::time::Instant::now();
+    for _ in 0..4 {
+        silent(&run, "exit", None)?.output()?.success()?;
+    }
+    // Three of them are paid for, but for what the bucket holds.
+    lasts("passed", u64::try_from(began.elapsed().as_nanos()).unwrap_or(0), 4_000 * MS..=u64::MAX)
+}
