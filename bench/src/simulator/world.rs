@@ -282,7 +282,7 @@ impl<'a> World<'a> {
         for _ in 0..meters {
             let bucket = Bucket::new(self.seats[seat].bucket(), share);
             let mut meter = Meter::new(bucket, self.now).among(gang());
-            meter.set_limit(limit);
+            meter.set_limit(limit, self.now);
             meter.set_unreported(self.unreported);
             meter.set_shared(self.siblings.get(&(card, seat_of)).is_some_and(|count| *count > 1));
             place.costs.push(meter.costs());

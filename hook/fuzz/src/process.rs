@@ -97,27 +97,25 @@ fn live(ledger: &Ledger, acts: &[u8]) {
             4 => {
                 let share = Share::from_percent(1 + u16::from(act[1]) % 100).expect("a share");
                 let most = Share::from_percent(1 + u16::from(act[1]) / 3).expect("a share");
-                meter.set_limit(match (act[0] >> 4) % 3 {
+                let limit = match (act[0] >> 4) % 3 {
                     0 => ComputeLimit::fixed(share),
                     1 => ComputeLimit::burst(share, most),
                     _ => ComputeLimit::low_priority(most),
-                });
+                };
+                meter.set_limit(limit, now);
                 meter.settle_finished(now, &mut Card);
                 meter.set_shared(size % 2 == 0);
                 let _ = meter.watch(now, &mut Card);
             }
             5 => {
                 ledger.unfinished(slot, device, (size % 2 == 0).then_some(now));
-                // By what the ledger says of its launch in flight.
                 let meter = RefCell::new(&mut meter);
-                let was_in_flight = Cell::new(false);
                 let died = |at: usize| {
                     let number = u16::try_from(at).expect("a slot").saturating_add(1);
-                    was_in_flight.set(meter.borrow_mut().sibling_died(number));
+                    meter.borrow_mut().sibling_died(number);
                 };
                 let owed = |until| {
-                    let was_in_flight = was_in_flight.take();
-                    let owed_ns = meter.borrow_mut().inherit(until, was_in_flight, now);
+                    let owed_ns = meter.borrow_mut().inherit(until, now);
                     ledger.worked_unfinished(device, now, owed_ns);
                 };
                 ledger.find_dead(device, slot, &alive, |at| at % 2 == 0, died, owed);

@@ -79,8 +79,9 @@ impl Gate {
     ) -> Option<Self> {
         let bucket = Bucket::new(ledger.bucket(index)?, limit.share());
         let gang = Gang::new(ledger.words_of_devices(), index.index(), number(slot.index()));
-        let mut meter = Meter::new(bucket, sys::monotonic_ns()).among(gang);
-        meter.set_limit(limit);
+        let now = sys::monotonic_ns();
+        let mut meter = Meter::new(bucket, now).among(gang);
+        meter.set_limit(limit, now);
         let costs = meter.costs();
         let reported = Totals::default();
         let timing = Timing::default();
@@ -304,7 +305,7 @@ impl Gate {
         let limit = self.limit();
         if limit != inside.limit {
             inside.limit = limit;
-            inside.meter.set_limit(limit);
+            inside.meter.set_limit(limit, sys::monotonic_ns());
         }
     }
 

@@ -127,9 +127,9 @@ impl<'a> Admission<'a> {
     }
 
     /// Changes the limit from now on.
-    pub(crate) fn set_limit(&mut self, limit: ComputeLimit) {
+    pub(crate) fn set_limit(&mut self, limit: ComputeLimit, now: u64) {
         self.limit = limit;
-        self.shares.set_limit(limit);
+        self.shares.set_limit(limit, self.reserved_ns, now);
     }
 
     /// Sets the part of the device that the container may have at present; `None` if there is none for it.
@@ -195,9 +195,12 @@ impl<'a> Admission<'a> {
         timeline: &mut Timeline<E>,
         charging: &Charging,
     ) -> Option<u64> {
-        self.shares.follow(now);
+        self.shares.follow(self.reserved_ns, now);
+        // Nothing would show the end of one more, nor what it takes: 4,096 launches that wait for the host would make all
+        // others free.
+        let has_room = timeline.has_room() || self.shares.share() == Share::FULL;
         // Whether the gate is open matters even for launches that are exempt: the size of their allowance depends on it.
-        let mut passes = self.passes(launch, now, timeline, charging);
+        let mut passes = self.passes(launch, now, timeline, charging) && has_room;
         let is_unknown = passes && self.is_unknown(launch, charging);
         let is_second = is_unknown && !self.begins_unknown(now, timeline);
         if !passes {
@@ -277,7 +280,8 @@ impl<'a> Admission<'a> {
         timeline: &mut Timeline<E>,
         charging: &Charging,
     ) -> bool {
-        let back = charging.overlap_of(self.reserved_ns);
+        // What is late has passed: it is not expected back.
+        let back = charging.overlap_of(self.reserved_ns.saturating_sub(self.late_ns));
         let balance = self.shares.balance(now).saturating_add(signed(back));
         // The device may give less than the share: work that piles up in the mean time would run all at once. A queue
         // that waits for the host does not pile up by being slow: it is filled at the share's rate.
@@ -376,7 +380,7 @@ impl<'a> Admission<'a> {
 
     /// Returns when no more is charged than has flowed in, provided that nothing changes; `now` if that is so.
     pub(crate) fn out_of_debt_at(&mut self, now: u64) -> u64 {
-        self.shares.follow(now);
+        self.shares.follow(self.reserved_ns, now);
         let is_full = self.shares.share() == Share::FULL;
         if is_full { now } else { self.shares.holds_at(0, now).max(now) }
     }

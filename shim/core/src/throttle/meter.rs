@@ -242,8 +242,8 @@ impl<'a, E> Meter<'a, E> {
     }
 
     /// Changes the limit from now on.
-    pub fn set_limit(&mut self, limit: ComputeLimit) {
-        self.admission.set_limit(limit);
+    pub fn set_limit(&mut self, limit: ComputeLimit, now: u64) {
+        self.admission.set_limit(limit, now);
         self.timeline.turns_mut().set_limit(limit);
     }
 

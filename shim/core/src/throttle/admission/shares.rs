@@ -96,17 +96,27 @@ impl<'a> Shares<'a> {
         self.own(None).save_less(now);
     }
 
-    /// Changes this process's share from now on.
-    pub(crate) fn set_limit(&mut self, limit: ComputeLimit) {
-        let share = limit.share();
+    /// Changes this process's share from now on, also for what is reserved, `ns`.
+    pub(crate) fn set_limit(&mut self, limit: ComputeLimit, ns: u64, now: u64) {
+        let (share, before) = (limit.share(), [self.shared.share(), self.share]);
         (self.share, self.published_at) = (share, 0);
         let is_low = limit.guaranteed().is_none();
         self.borrowed_ns = if is_low { BORROWED_LOW_NS } else { BORROWED_NS };
         self.shared = self.shared.with_share(share);
+        self.count_anew(ns, before, now);
     }
 
-    /// Finds the largest share in use, and publishes this process's if that is the largest.
-    pub(crate) fn follow(&mut self, now: u64) {
+    /// Counts what is reserved at the shares of now: it is given back at those.
+    fn count_anew(&self, ns: u64, [container, own]: [Share; 2], now: u64) {
+        if self.lent.is_none() {
+            self.shared.charge_anew(ns, container, now);
+            self.own(None).charge_anew(ns, own, now);
+        }
+    }
+
+    /// Finds the largest share in use, and publishes this process's if that is the largest. It holds for what is reserved,
+    /// `ns`, too.
+    pub(crate) fn follow(&mut self, ns: u64, now: u64) {
         let Some(word) =
             self.largest.filter(|_| now.saturating_sub(self.published_at) >= PUBLISH_NS)
         else {
@@ -120,7 +130,9 @@ impl<'a> Shares<'a> {
             // A larger share published at the same time is found at the next look.
             let _ = word.replace(found, notice);
         }
+        let before = [self.shared.share(), self.share];
         self.shared = self.shared.with_share(larger.unwrap_or(self.share));
+        self.count_anew(ns, before, now);
     }
 
     /// What the launches of one period are worth, about.

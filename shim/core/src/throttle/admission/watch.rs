@@ -54,7 +54,9 @@ impl Admission<'_> {
         // Beside a process that publishes no report nothing is certain.
         let may_be_others = charging.has_unreported();
         let due_ns = charging.due_ns();
-        let more_ns = if may_be_others { 0 } else { timeline.late(self.reserved_ns, due_ns, now) };
+        let meets = self.gang.meets(now);
+        let more_ns =
+            if may_be_others { 0 } else { timeline.late(self.reserved_ns, due_ns, meets, now) };
         if more_ns > 0 {
             self.reserved_ns = self.reserved_ns.saturating_add(more_ns);
             self.late_ns = self.late_ns.saturating_add(more_ns);

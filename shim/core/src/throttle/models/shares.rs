@@ -68,11 +68,11 @@ fn a_process_with_the_largest_share_never_counts_with_a_smaller_one() {
         let seen = Arc::clone(&largest);
         let small = thread::spawn(move || {
             let mut small = of(10, &other, &seen);
-            [NOW, LATER].into_iter().for_each(|now| small.follow(now));
+            [NOW, LATER].into_iter().for_each(|now| small.follow(0, now));
         });
         let mut large = of(50, &bucket, &largest);
         for now in [NOW, LATER] {
-            large.follow(now);
+            large.follow(0, now);
             bucket.store(now);
             large.charge(COST, now);
             assert_eq!(balance(&bucket, now), -COST.cast_signed());

@@ -29,7 +29,7 @@ fn what_a_sibling_was_charged_does_not_lift_a_smaller_share() {
         Shares::new(bucket).published_in(Some(&largest))
     };
     let (mut sibling, mut process) = (shares(50), shares(5));
-    [&mut sibling, &mut process].into_iter().for_each(|shares| shares.follow(NOW));
+    [&mut sibling, &mut process].into_iter().for_each(|shares| shares.follow(0, NOW));
     let full = sibling.balance(NOW);
     process.charge(MS, NOW);
     process.settle(MS, None, Due { since: NOW, own_ns: 100 * MS, ns: 0 }, NOW);
@@ -62,7 +62,7 @@ fn what_may_be_borrowed_is_not_saved_up_while_work_runs() {
         let word = Word::default();
         let bucket = Bucket::new(&word, limit.share());
         let mut admission = Admission::new(bucket, NOW);
-        admission.set_limit(limit);
+        admission.set_limit(limit, NOW);
         // A full bucket holds 12 ms, and 30 ms flow in.
         let end = NOW + 100 * MS;
         admission.settle(0, Due { since: NOW, own_ns: 100 * MS, ns: 100 * MS }, end);
@@ -81,7 +81,7 @@ fn what_is_in_flight_when_the_owner_comes_back_is_paid_for_by_the_guarantee() {
     let bucket = Bucket::new(&word, Share::from_percent(30).unwrap());
     let mut admission = Admission::new(bucket, NOW);
     let mut timeline = Timeline::<usize>::new(NOW);
-    admission.set_limit(ComputeLimit::burst(bucket.share(), Share::FULL));
+    admission.set_limit(ComputeLimit::burst(bucket.share(), Share::FULL), NOW);
     // Of a full bucket of 12 ms a quantum is left.
     bucket.charge(6 * MS, NOW);
     admission.lend(Some(Share::FULL), NOW);
@@ -108,7 +108,7 @@ fn a_launch_of_unknown_length_is_paid_for_by_who_works_when_it_ends() {
         let mut admission = Admission::new(Bucket::new(&word, limit.share()), NOW);
         let (mut timeline, charging) = (Timeline::<usize>::new(NOW), Charging::default());
         let (stream, allowance) = (timeline.register(NOW), Arc::default());
-        admission.set_limit(limit);
+        admission.set_limit(limit, NOW);
         admission.lend(Some(Share::FULL), NOW);
         // Nothing is saved up.
         let full = Bucket::new(&word, Share::FULL);
@@ -135,7 +135,7 @@ fn a_launch_of_unknown_length_is_paid_for_by_who_works_when_it_ends() {
 /// All that it may borrow, beside a container that is idle.
 fn borrower(word: &Word) -> Bench<'_> {
     let mut process = Bench::new(word, 30);
-    process.meter.set_limit(ComputeLimit::burst(process.bucket.share(), Share::FULL));
+    process.meter.set_limit(ComputeLimit::burst(process.bucket.share(), Share::FULL), NOW);
     let idle = PeerReport {
         page: 7,
         limit: Share::from_percent(50).map(ComputeLimit::fixed),
@@ -215,7 +215,7 @@ proptest! {
         let bucket = Bucket::new(&word, Share::from_percent(30).unwrap());
         let mut admission = Admission::new(bucket, NOW);
         let timeline = Timeline::<usize>::new(NOW);
-        admission.set_limit(ComputeLimit::burst(bucket.share(), Share::FULL));
+        admission.set_limit(ComputeLimit::burst(bucket.share(), Share::FULL), NOW);
         let (charging, stream) = (Charging::default(), StreamId(0));
         let full = bucket.balance(NOW);
         let mut permits: Vec<Permit> = Vec::new();

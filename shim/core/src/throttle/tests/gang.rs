@@ -48,6 +48,27 @@ fn a_device_that_is_waited_for_goes_at_once_until_its_collective_has_come() {
     assert!(!second.launch(OTHER), "it does so no longer");
 }
 
+/// The others go no further while it owes.
+#[test]
+fn on_a_device_that_meets_others_less_is_late() {
+    let words = Words::default();
+    let [mut first, mut second] = met(&words, [25, 25]);
+    (0..20).for_each(|_| first.run(OTHER, 10_000));
+    first.now += 200 * MS;
+    second.now = first.now;
+    let began = first.now;
+    assert!(first.launch(OTHER));
+    let before = first.card.events.len() - 2;
+    first.card.events[before] = Reached::At(began);
+    let mut goes_at = |ms| {
+        (first.now, second.now) = (began + ms * MS, began + ms * MS);
+        let _ = first.meter.watch(first.now, &mut first.card);
+        second.ask(OTHER).map(|permit| second.meter.refused(permit, second.now)).is_some()
+    };
+    assert!(goes_at(100) && goes_at(180));
+    assert!(!goes_at(400));
+}
+
 #[test]
 fn a_device_that_is_waited_for_and_owes_too_much_waits() {
     let words = Words::default();

@@ -3,7 +3,8 @@
 use super::desk::{Bench, KERNEL, MS};
 use crate::{
     sync::Word,
-    throttle::{Launch, Reached},
+    throttle::{Launch, Reached, timeline::PENDING},
+    units::{ComputeLimit, Share},
 };
 
 const KNOWN: Launch = Launch::kernel(KERNEL);
@@ -149,4 +150,65 @@ fn a_wait_that_began_before_a_fence_does_not_undo_it() {
     bench.now += 101 * MS;
     let admitted = (0..1_000).take_while(|_| bench.launch(KNOWN)).count();
     assert!((40..=110).contains(&admitted), "a bucket of 20 ms has come in: {admitted}");
+}
+
+/// Two limits, one before the other: what is late is charged at the one that holds when it has ended.
+#[test]
+fn a_limit_that_changes_holds_for_what_is_late() {
+    for (percent, after) in [(10, 50), (50, 10)] {
+        let word = Word::default();
+        let mut bench = Bench::new(&word, percent);
+        (0..20).for_each(|_| bench.run(KNOWN, 200_000));
+        bench.now += 1_000 * MS;
+        let began = bench.now;
+        let _ = launches_in(&mut bench, 1_000);
+        let share = Share::from_percent(after).unwrap();
+        bench.meter.set_limit(ComputeLimit::fixed(share), bench.now);
+        bench.card.events.fill(Reached::At(bench.now));
+        bench.meter.settle_finished(bench.now, &mut bench.card);
+        // The kernel took a second, and flowed in while it ran.
+        let owes_ns = bench.meter.out_of_debt_at(bench.now) - bench.now;
+        let took_ns = bench.now - began;
+        let fair_ns = took_ns * 100 / u64::from(after) - took_ns;
+        assert!(owes_ns.abs_diff(fair_ns) <= fair_ns / 5 + 100 * MS, "{owes_ns}, not {fair_ns}");
+    }
+}
+
+/// With as many pending as are kept, nothing would show the end of one more, nor what it takes.
+#[test]
+fn where_no_event_can_be_kept_nothing_goes() {
+    let word = Word::default();
+    let mut bench = measured(&word);
+    let other = bench.meter.stream(bench.now);
+    let _ = bench.meter.fence(bench.stream, bench.now);
+    let pending = (0..10_000).filter(|_| {
+        bench.now += MS;
+        bench.launch(KNOWN)
+    });
+    // One each two seconds and more, in case that the work in flight waits for it.
+    assert!((PENDING..=PENDING + 3).contains(&pending.count()));
+    bench.stream = other;
+    bench.now += MS;
+    assert!(!bench.launch(KNOWN));
+    bench.card.events.truncate(0);
+    bench.card.events.resize(2 * PENDING, Reached::At(bench.now));
+    bench.meter.settle_all(bench.now, &mut bench.card);
+    bench.now += 100_000 * MS;
+    assert!(bench.launch(KNOWN));
+}
+
+/// A batch is thought to wait for it, whatever it does.
+#[test]
+fn while_a_stream_waits_for_the_host_each_launch_asks() {
+    let word = Word::default();
+    let mut bench = Bench::new(&word, 50);
+    (0..20).for_each(|_| bench.run(KNOWN, 10_000));
+    let first = std::mem::replace(&mut bench.stream, bench.meter.stream(bench.now));
+    let _ = bench.meter.fence(bench.stream, bench.now);
+    assert!(bench.launch(KNOWN));
+    bench.stream = first;
+    bench.now += 50 * MS;
+    assert!(bench.launch(KNOWN) && bench.allowance.spend(10_000), "it may be on its way");
+    bench.now += 100 * MS;
+    assert!(bench.launch(KNOWN) && !bench.allowance.spend(10_000));
 }

@@ -297,7 +297,7 @@ fn a_larger_share_is_felt_at_once() {
     let mut bench = Bench::new(&word, 1);
     bench.bucket.charge(10 * MS, NOW);
     assert!(!bench.launch(Launch::kernel(KERNEL)));
-    bench.meter.set_limit(ComputeLimit::fixed(Share::FULL));
+    bench.meter.set_limit(ComputeLimit::fixed(Share::FULL), bench.now);
     assert!(bench.launch(Launch::kernel(KERNEL)));
 }
 
