@@ -8,7 +8,7 @@ use crate::simulator::card::WIDTH;
 use crate::simulator::dice::Dice;
 use crate::simulator::program::{Act, Kernel, Program, rounds};
 
-/// So much later than it can be a result is looked for.
+/// For how long after that a result is not looked for.
 const LATE_NS: u64 = 1_000_000;
 
 /// One thread.

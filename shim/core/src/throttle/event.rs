@@ -1,6 +1,6 @@
 //! Timing events, by which work on the device is measured.
 
-use super::StreamId;
+use super::timeline::stream::StreamId;
 
 /// Timing events of the driver, as far as the meter needs them. The caller records them.
 pub trait Events {

@@ -190,8 +190,7 @@ fn where_no_event_can_be_kept_nothing_goes() {
     bench.stream = other;
     bench.now += MS;
     assert!(!bench.launch(KNOWN));
-    bench.card.events.truncate(0);
-    bench.card.events.resize(2 * PENDING + 8, Reached::At(bench.now));
+    bench.card.events.fill(Reached::At(bench.now));
     bench.meter.settle_all(bench.now, &mut bench.card);
     bench.now += 100_000 * MS;
     assert!(bench.launch(KNOWN));
