@@ -15,7 +15,7 @@ mod work;
 
 pub(crate) use ends::{
     about_to_end, capture_begins, capture_ended, code_ends, context_ends, graph_changed,
-    graph_ends, graph_made, primary_may_end, stream_ends,
+    graph_ends, graph_made, names_end, primary_may_end, stream_ends,
 };
 pub(crate) use paths::{launch, launch_together};
 pub(crate) use work::{Scope, StreamRef, Work};

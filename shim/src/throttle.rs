@@ -24,7 +24,7 @@ pub(crate) use gate::admit::Admitted;
 pub(crate) use key::Key;
 pub(crate) use peers::Peers;
 pub(crate) use stream_table::{StreamEntry, StreamLookup, StreamTable, ThreadAllowance};
-pub(crate) use timing::Recorded;
+pub(crate) use timing::{ContextId, Recorded};
 pub(crate) use tool_launches::{ToolLaunch, ToolLaunches};
 
 /// What is known about an executable graph. An update keeps the nodes of a graph and changes their parameters, so the

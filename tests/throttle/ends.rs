@@ -24,6 +24,7 @@ pub(crate) fn trials() -> Vec<Trial> {
             "the end of a primary context leaves the work of other contexts to be measured",
             others_last,
         ),
+        trial("a context is measured, though a green one had its handle before", after_green),
         trial("threads that have ended leave no streams behind", threads),
     ]
 }
@@ -93,6 +94,38 @@ fn others_last() -> Result {
     let answers = obey(&run, &script)?;
     within("failures", answers.iter().filter(|(code, _)| *code != 0).count(), 0..=0)?;
     lasts("busy time", run.busy_ns()?, about(830 * MS))
+}
+
+/// The end of a green context is that of its name alone: the primary one goes on, and its events are no other context's.
+fn after_green() -> Result {
+    let run = under("50", "caller")?;
+    let launch = "call cuLaunchKernel c 1 1 1 32 1 1 0 0 0 0";
+    let script = [
+        "call cuInit 0",
+        "call cuDevicePrimaryCtxRetain &h 0",
+        "call cuDeviceGetDevResource 0 %0 1",
+        "call cuDevResourceGenerateDesc &d %0 1",
+        "call cuGreenCtxCreate &e d 0 1",
+        "call cuCtxFromGreenCtx &f e",
+        "call cuCtxSetCurrent f",
+        LOAD,
+        SECOND,
+        launch,
+        "call cuStreamSynchronize 0",
+        "call cuGreenCtxDestroy e",
+        "call cuCtxCreate_v2 &g 0 0",
+        LOAD,
+        "call cuModuleGetFunction &c b 'k_400ms",
+        launch,
+        "call cuStreamSynchronize 0",
+    ];
+    let answers = obey(&run, &script)?;
+    within("failures", answers.iter().filter(|(code, _)| *code != 0).count(), 0..=0)?;
+    let slots: Vec<_> = answers.last().into_iter().flat_map(|last| last.1.split(' ')).collect();
+    if slots.get(5) != slots.get(6) {
+        return Err(Stop::fail(format!("the handle is not used again: {slots:?}")));
+    }
+    lasts("busy time", run.busy_ns()?, about(430 * MS))
 }
 
 /// What the program's heap grows by is what the driver keeps of threads, and as good as nothing of ours.

@@ -194,8 +194,10 @@ pub(crate) fn destroy_green(call: &Call, next: impl Next<CuError>, green: CUgree
         let names = green.contexts.iter().map(|context| Ending::begin(session, *context));
         passed.extend(names.map(|name| name.pass_on(session, primary)));
     }
+    let names = launch::names_end(call, session, green.device, &green.contexts);
     release(call, green.device, next).inspect_err(|_| {
         passed.into_iter().for_each(|limits| limits.take_back(session));
+        names.into_iter().for_each(|names| names.take_back());
         session.contexts.put_back_green(handle, green);
     })
 }

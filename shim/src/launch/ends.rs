@@ -9,7 +9,8 @@ use crate::driver::call_guard::DriverCallGuard;
 use crate::driver::cuda as driver;
 use crate::session::Session;
 use crate::sys;
-use crate::throttle::{Capture, Contents, Gate, Key, StreamEntry, StreamLookup};
+use crate::throttle::{Capture, Contents, ContextId, Gate, Key, StreamEntry, StreamLookup};
+use core::ffi::c_void;
 use gpucap_abi::arg::Written;
 use gpucap_abi::cuda::{CUcontext, CUdevice, CUgraph, CUgraphExec, CUstream, CuError, CuResult};
 use gpucap_core::throttle::Signature;
@@ -53,7 +54,7 @@ fn settle_all(call: &Call, session: &Session, of_it: impl Fn(&StreamEntry) -> bo
         return;
     }
     let _errno = sys::Errno::keep();
-    for (handle, entry) in session.streams.with_handles(of_it) {
+    for (handle, entry) in session.streams.with_handles(|_, entry| of_it(entry)) {
         entry.gate.fence_in(call.driver, entry, handle);
     }
     session.budget.gates().for_each(|gate| gate.settle_all(call.driver));
@@ -113,6 +114,53 @@ pub(crate) fn primary_may_end(
         session.captures.end(|capture| capture.device == Some(ordinal) && !lasts(capture.context));
     }
     answer
+}
+
+/// The handles of contexts that were names of another one.
+pub(crate) struct Names {
+    gate: &'static Gate,
+    before: Vec<(CUcontext, ContextId)>,
+}
+
+impl Names {
+    /// They are still names of it.
+    pub(crate) fn take_back(self) {
+        self.before.into_iter().for_each(|(handle, id)| self.gate.name(id, handle));
+    }
+}
+
+/// Handles the end of names of a device's primary context: of those that a green context was used by. Work that was
+/// launched by them goes on, and its events are the primary context's. From the driver's return on such a handle may be
+/// that of another context: its default streams are others then.
+pub(crate) fn names_end(
+    call: &Call,
+    session: &'static Session,
+    ordinal: CUdevice,
+    names: &[u64],
+) -> Option<Names> {
+    if DriverCallGuard::is_entered() || names.is_empty() {
+        return None;
+    }
+    let _errno = sys::Errno::keep();
+    let gate = session.budget.standing(call.driver, ordinal).ok()??.time.as_ref()?;
+    for name in names {
+        let name = CUcontext(*name as *mut c_void);
+        let of_it = |key: &Key, _: &StreamEntry| key.is_default_of(name);
+        for (stream, entry) in session.streams.with_handles(of_it) {
+            driver::time::in_context(call.driver, name, || {
+                entry.gate.fence(call.driver, entry, stream);
+            });
+        }
+        session.captures.end(|capture| capture.stream.is_default_of(name));
+        let end = |entry: &StreamEntry, id| entry.gate.end_stream(id);
+        session.streams.end(|key, _| key.is_default_of(name), end);
+    }
+    // Asking for a primary context that is over would make it anew.
+    let is_active = driver::primary_context_active(call.driver, ordinal) == Some(true);
+    let primary = is_active.then(|| driver::primary_context(call.driver, ordinal)).flatten()?;
+    let handles = names.iter().map(|name| CUcontext(*name as *mut c_void));
+    let renamed = handles.filter_map(|handle| Some((handle, gate.rename(handle, primary)?)));
+    Some(Names { gate, before: renamed.collect() })
 }
 
 /// Begins a capture: until it has ended, and while the driver begins it, no call may be made that would invalidate

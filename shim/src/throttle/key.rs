@@ -35,4 +35,9 @@ impl Key {
     pub(crate) fn is_of_thread(&self) -> bool {
         self.thread != 0
     }
+
+    /// Returns whether this is a default stream of a context by this handle.
+    pub(crate) fn is_default_of(&self, context: CUcontext) -> bool {
+        self.context == context && context != CUcontext::NULL
+    }
 }

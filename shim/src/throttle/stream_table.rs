@@ -207,13 +207,14 @@ impl StreamTable {
     /// The same, with the handle by which the calling thread can name each of them in its context.
     pub(crate) fn with_handles(
         &self,
-        mut wanted: impl FnMut(&StreamEntry) -> bool,
+        mut wanted: impl FnMut(&Key, &StreamEntry) -> bool,
     ) -> Vec<(CUstream, &'static StreamEntry)> {
         let own = |key: &Key| key.thread == 0 || key.thread == sys::thread();
         let known = self.known.lock();
         let named = known.iter().filter(|(key, _)| own(key));
-        let named = named.filter_map(|(key, entry)| Some((key.stream, (*entry)?)));
-        named.filter(|(_, entry)| wanted(entry)).collect()
+        let named = named.filter_map(|(key, entry)| Some((key, (*entry)?)));
+        let named = named.filter(|(key, entry)| wanted(key, entry));
+        named.map(|(key, entry)| (key.stream, entry)).collect()
     }
 
     /// Returns the streams in use for which `wanted` is true.

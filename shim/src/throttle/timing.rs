@@ -164,6 +164,20 @@ impl Timing {
         }
     }
 
+    /// Has a context go by another handle. Returns its number; `None` if nothing was launched in it.
+    pub(crate) fn rename(&mut self, before: CUcontext, handle: CUcontext) -> Option<ContextId> {
+        let id = self.find(before)?;
+        self.name(id, handle);
+        Some(id)
+    }
+
+    /// The same by number.
+    pub(crate) fn name(&mut self, id: ContextId, handle: CUcontext) {
+        if let Some(context) = self.contexts.iter_mut().find(|context| context.id == id) {
+            context.handle = handle;
+        }
+    }
+
     /// Marks the end of a context, and of its events, at this time.
     pub(crate) fn end(&mut self, id: ContextId, at: u64) {
         self.contexts.retain(|context| context.id != id);

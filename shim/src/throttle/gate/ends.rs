@@ -99,6 +99,16 @@ impl Gate {
         });
     }
 
+    /// Has a context go by another handle from now on, as [`Timing::rename`] does.
+    pub(crate) fn rename(&self, before: CUcontext, handle: CUcontext) -> Option<ContextId> {
+        self.with(|inside| inside.timing.rename(before, handle))?
+    }
+
+    /// The same by number.
+    pub(crate) fn name(&self, id: ContextId, handle: CUcontext) {
+        self.with(|inside| inside.timing.name(id, handle));
+    }
+
     /// [`fence`](Self::fence) for a stream whose context may not be the current one.
     pub(crate) fn fence_in(&self, copy: &DriverCopy, entry: &StreamEntry, stream: CUstream) {
         let context = entry.stream().context;
