@@ -24,6 +24,7 @@ pub(crate) fn trials() -> Vec<Trial> {
             "the end of a primary context leaves the work of other contexts to be measured",
             others_last,
         ),
+        trial("work in flight when a context ends is charged by then", in_flight),
         trial("a context is measured, though a green one had its handle before", after_green),
         trial("threads that have ended leave no streams behind", threads),
     ]
@@ -37,6 +38,7 @@ const PRIMARY: Context = [
     &["call cuDevicePrimaryCtxRetain &h 0", "call cuCtxSetCurrent h"],
     &["call cuDevicePrimaryCtxReset_v2 0"],
 ];
+const RELEASED: Context = [PRIMARY[0], &["call cuDevicePrimaryCtxRelease_v2 0"]];
 /// A kernel that is launched in the stream of the context that ends, and one of which nothing is known yet.
 const FIRST: &str = "call cuModuleGetFunction &c b 'k_10ms";
 const SECOND: &str = "call cuModuleGetFunction &c b 'k_30ms";
@@ -94,6 +96,20 @@ fn others_last() -> Result {
     let answers = obey(&run, &script)?;
     within("failures", answers.iter().filter(|(code, _)| *code != 0).count(), 0..=0)?;
     lasts("busy time", run.busy_ns()?, about(830 * MS))
+}
+
+/// The process makes no further call, and no other one comes after it.
+fn in_flight() -> Result {
+    for [begin, end] in [MADE, PRIMARY, RELEASED] {
+        let run = under("50", "caller")?;
+        let function = "call cuModuleGetFunction &c b 'k_300ms";
+        let launch = "call cuLaunchKernel c 1 1 1 32 1 1 0 0 0 0";
+        let answers =
+            obey(&run, &[&["call cuInit 0"], begin, &[LOAD, function, launch], end].concat())?;
+        within("failures", answers.iter().filter(|(code, _)| *code != 0).count(), 0..=0)?;
+        lasts(&format!("busy time, {end:?}"), run.busy_ns()?, about(300 * MS))?;
+    }
+    Ok(())
 }
 
 /// The end of a green context is that of its name alone: the primary one goes on, and its events are no other context's.

@@ -112,6 +112,8 @@ pub(crate) fn primary_may_end(
         let end = |entry: &StreamEntry, id| entry.gate.end_stream_held(id);
         session.streams.end(|_, entry| entry.is_some_and(of_them), end);
         session.captures.end(|capture| capture.device == Some(ordinal) && !lasts(capture.context));
+        // The process may end without a further call.
+        gate.settle_all_held(call.driver);
     }
     answer
 }

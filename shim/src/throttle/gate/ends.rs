@@ -132,4 +132,12 @@ impl Gate {
             inside.meter.settle_all(now, &mut inside.timing.reader(copy));
         });
     }
+
+    /// The same for a caller that [holds](crate::driver::call_guard) the guard already.
+    pub(crate) fn settle_all_held(&self, copy: &DriverCopy) {
+        let now = sys::monotonic_ns();
+        self.asking_held(copy, |inside| {
+            inside.meter.settle_all(now, &mut inside.timing.reader(copy));
+        });
+    }
 }

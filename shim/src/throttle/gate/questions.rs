@@ -26,6 +26,15 @@ impl Gate {
         self.with(|inside| question(copy, captures::is_any(), || work(inside)))
     }
 
+    /// The same for a caller that [holds](crate::driver::call_guard) the guard already.
+    pub(super) fn asking_held<T>(
+        &self,
+        copy: &DriverCopy,
+        work: impl FnOnce(&mut Inside) -> T,
+    ) -> T {
+        self.think(|inside| question(copy, captures::is_any(), || work(inside)))
+    }
+
     /// Asks outside of the lock, in a thread that may hold it: a tool's.
     pub(crate) fn asking_unlocked<T>(copy: &DriverCopy, work: impl FnOnce() -> T) -> T {
         question(copy, true, work)
