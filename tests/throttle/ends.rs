@@ -1,7 +1,7 @@
 //! Streams that go without a word: with their context, or with the thread whose default stream they were. What comes after
 //! them may have their name, on another card even, and is measured as if it were new.
 
-use crate::{MS, about, lasts, obey, under, within};
+use crate::{MS, WAIT, about, lasts, obey, under, within};
 use gpucap_tests::{Driver, Program, Result, Run, Stop, World, trial};
 use libtest_mimic::Trial;
 
@@ -25,6 +25,7 @@ pub(crate) fn trials() -> Vec<Trial> {
             others_last,
         ),
         trial("work in flight when a context ends is charged by then", in_flight),
+        trial("work of a context is measured, though a thread without one ends another", without),
         trial("a context is measured, though a green one had its handle before", after_green),
         trial("threads that have ended leave no streams behind", threads),
     ]
@@ -108,6 +109,36 @@ fn in_flight() -> Result {
             obey(&run, &[&["call cuInit 0"], begin, &[LOAD, function, launch], end].concat())?;
         within("failures", answers.iter().filter(|(code, _)| *code != 0).count(), 0..=0)?;
         lasts(&format!("busy time, {end:?}"), run.busy_ns()?, about(300 * MS))?;
+    }
+    Ok(())
+}
+
+/// A question about an event may need a current context. The thread has none once it has ended its own, and none that ends
+/// the primary one.
+fn without() -> Result {
+    let begin = [
+        "call cuInit 0",
+        "call cuCtxCreate_v2 &h 0 0",
+        LOAD,
+        "call cuModuleGetFunction &c b 'k_1ms",
+        "call cuLaunchKernel c 1 1 1 32 1 1 0 0 0 0",
+        "call cuCtxSynchronize",
+        "call cuCtxPopCurrent_v2 &h",
+        "call cuDevicePrimaryCtxRetain &g 0",
+        "call cuCtxSetCurrent g",
+        LOAD,
+        "call cuModuleGetFunction &c b 'k_300ms",
+        "call cuLaunchKernel c 1 1 1 32 1 1 0 0 0 0",
+    ];
+    let ends: [&[&str]; 2] = [
+        &["call cuCtxSetCurrent h", "call cuCtxDestroy_v2 h", "call cuCtxSetCurrent g", WAIT],
+        &["call cuCtxPopCurrent_v2 &g", "call cuDevicePrimaryCtxReset_v2 0"],
+    ];
+    for end in ends {
+        let run = under("50", "caller")?.env("STUB_GPU_EVENT_CONTEXT", "current");
+        let answers = obey(&run, &[&begin, end].concat())?;
+        within("failures", answers.iter().filter(|(code, _)| *code != 0).count(), 0..=0)?;
+        lasts(&format!("busy time, {end:?}"), run.busy_ns()?, about(301 * MS))?;
     }
     Ok(())
 }

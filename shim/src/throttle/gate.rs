@@ -15,7 +15,6 @@ use crate::container::ledger_file;
 use crate::container::live_limits::Live;
 use crate::driver::DriverCopy;
 use crate::driver::call_guard::DriverCallGuard;
-use crate::driver::cuda::time as driver;
 use crate::sys;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use gpucap_abi::cuda::{CUcontext, CUstream};
@@ -250,11 +249,8 @@ impl Gate {
         }
         self.asking(copy, |inside| {
             let Inside { meter, timing, .. } = inside;
-            // None that can be ended while the lock is held.
-            let context = timing.any_context();
-            let watch = || meter.watch(now, &mut timing.reader(copy));
-            // The library's thread has none, and a question about an event may need one.
-            context.and_then(|context| driver::in_context(copy, context, watch))?
+            timing.any_context()?;
+            meter.watch(now, &mut timing.reader(copy))
         })
         .flatten()
     }

@@ -89,6 +89,22 @@ pub(crate) fn in_context<T>(
     Some(answer)
 }
 
+/// Runs `work` with a context current in any case, if there is one: with this one, unless the thread has another.
+pub(crate) fn in_some_context<T>(
+    copy: &DriverCopy,
+    context: Option<CUcontext>,
+    work: impl FnOnce() -> T,
+) -> T {
+    let has_none = || current_context(copy) == Some(CUcontext::NULL);
+    let context = context.filter(|_| has_none());
+    let is_pushed = context.and_then(|context| ctx_push_current(copy, context)).is_some();
+    let answer = work();
+    if is_pushed {
+        let _: Option<CUcontext> = filled(|popped| ctx_pop_current(copy, popped));
+    }
+    answer
+}
+
 /// Runs `work` in the mode in which this thread's questions spoil no capture, another thread's least of all.
 pub(crate) fn relaxed<T>(copy: &DriverCopy, work: impl FnOnce() -> T) -> T {
     const RELAXED: c_int = 2;

@@ -23,7 +23,7 @@ impl Gate {
         work: impl FnOnce(&mut Inside) -> T,
     ) -> Option<T> {
         // Checked under the lock: a thread that begins a capture waits for those that have not seen it.
-        self.with(|inside| question(copy, captures::is_any(), || work(inside)))
+        self.with(|inside| inside.ask(copy, work))
     }
 
     /// The same for a caller that [holds](crate::driver::call_guard) the guard already.
@@ -32,7 +32,7 @@ impl Gate {
         copy: &DriverCopy,
         work: impl FnOnce(&mut Inside) -> T,
     ) -> T {
-        self.think(|inside| question(copy, captures::is_any(), || work(inside)))
+        self.think(|inside| inside.ask(copy, work))
     }
 
     /// Asks outside of the lock, in a thread that may hold it: a tool's.
@@ -43,6 +43,15 @@ impl Gate {
     /// Returns whether this thread is inside a question about an event.
     pub(crate) fn is_asking() -> bool {
         IS_ASKING.try_with(Cell::get).unwrap_or(false)
+    }
+}
+
+impl Inside {
+    /// The thread may have no current context, as one that has just ended its own, and a question may need one.
+    fn ask<T>(&mut self, copy: &DriverCopy, work: impl FnOnce(&mut Self) -> T) -> T {
+        // None that can be ended while the lock is held.
+        let context = self.timing.any_context();
+        driver::in_some_context(copy, context, || question(copy, captures::is_any(), || work(self)))
     }
 }
 
