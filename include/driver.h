@@ -72,6 +72,7 @@
     X(cuGreenCtxCreate, \
       (void **green, void *description, CUdevice device, unsigned int flags)) \
     X(cuGreenCtxDestroy, (void *green)) \
+    X(cuGreenCtxStreamCreate, (CUstream *stream, void *green, unsigned int flags, int priority)) \
     X(cuCtxFromGreenCtx, (CUcontext *context, void *green)) \
     X(cuCtxAttach, (CUcontext *context, unsigned int flags)) \
     X(cuCtxDetach, (CUcontext context)) \
@@ -97,6 +98,7 @@
     X(cuMemFree_v2, (CUdeviceptr pointer)) \
     X(cuMemHostAlloc, (void **pointer, size_t bytes, unsigned int flags)) \
     X(cuMemFreeHost, (void *pointer)) \
+    X(cuMemHostRegister_v2, (void *pointer, size_t bytes, unsigned int flags)) \
     X(cuMemGetAddressRange_v2, (CUdeviceptr *base, size_t *bytes, CUdeviceptr pointer)) \
     X(cuPointerGetAttribute, (void *value, int attribute, CUdeviceptr pointer)) \
     X(cuIpcGetMemHandle, (CUipcMemHandle *handle, CUdeviceptr pointer)) \
@@ -246,6 +248,10 @@
     X(cuGraphInstantiate_v2, \
       (CUgraphExec * exec, CUgraph graph, CUgraphNode * error_node, char *log, size_t log_size)) \
     X(cuGraphInstantiateWithFlags, (CUgraphExec *exec, CUgraph graph, uint64_t flags)) \
+    X(cuGraphExecUpdate_v2, (CUgraphExec exec, CUgraph graph, void *result)) \
+    X(cuGraphExecKernelNodeSetParams_v2, \
+      (CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v2 *params)) \
+    X(cuGraphNodeSetEnabled, (CUgraphExec exec, CUgraphNode node, unsigned int enabled)) \
     X(cuGraphUpload, (CUgraphExec exec, CUstream stream)) \
     X(cuGraphLaunch, (CUgraphExec exec, CUstream stream)) \
     X(cuGraphLaunch_ptsz, (CUgraphExec exec, CUstream stream)) \

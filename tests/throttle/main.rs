@@ -7,9 +7,10 @@
 //! [`redirect`] is about who is met at all, [`charged`] about each form of a launch, [`failures`] about a driver that
 //! refuses, [`capture`] about what is recorded, [`share`] about what comes of it over time, [`deaths`] about who is killed
 //! in the mean time, [`devices`] about several of them, [`ends`] about streams that end silently, [`fences`] about what takes
-//! time in a stream and is none of the launches before it, [`limits`] about who says what it is, [`short`] about launches
-//! that wait for no other thread, [`silent`] about processes that make no call, [`unknown`] about functions that were never measured, [`unreported`] about processes
-//! without a report, [`tools`] about tools that the driver calls back.
+//! time in a stream and is none of the launches before it, [`limits`] about who says what it is, [`sequences`] about all of
+//! it in random orders, [`short`] about launches that wait for no other thread, [`silent`] about processes that make no
+//! call, [`unknown`] about functions that were never measured, [`unreported`] about processes without a report, [`tools`]
+//! about tools that the driver calls back.
 
 mod capture;
 mod charged;
@@ -22,6 +23,7 @@ mod lending;
 mod limits;
 mod peers;
 mod redirect;
+mod sequences;
 mod share;
 mod short;
 mod silent;
@@ -56,6 +58,7 @@ fn main() -> ExitCode {
         fences::trials,
         capture::trials,
         share::trials,
+        sequences::trials,
         limits::trials,
         lending::trials,
         peers::trials,
