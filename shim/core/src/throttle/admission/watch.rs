@@ -51,6 +51,8 @@ impl Admission<'_> {
         timeline: &mut Timeline<E>,
         charging: &Charging,
     ) {
+        // Processes of a container may have different shares, and come and go while the work runs.
+        self.shares.follow(self.reserved_ns, now);
         // Beside a process that publishes no report nothing is certain.
         let may_be_others = charging.has_unreported();
         let due_ns = charging.due_ns();

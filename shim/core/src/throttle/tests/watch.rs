@@ -3,7 +3,7 @@
 use super::desk::{Bench, KERNEL, MS, NOW};
 use crate::{
     sync::Word,
-    throttle::{Launch, Reached},
+    throttle::{DEVICE_WORDS, DeviceWords, Gang, Launch, Meter, Reached},
 };
 
 const KNOWN: Launch = Launch::kernel(KERNEL);
@@ -121,4 +121,40 @@ fn a_process_that_rests_has_no_allowance() {
     assert!(!bench.meter.rest(bench.now));
     assert!(!bench.allowance.spend(10_000));
     assert!(bench.launch(KNOWN) && bench.meter.rest(bench.now), "that is in flight");
+}
+
+/// A process of the container of these words.
+fn process(words: &[Word; DEVICE_WORDS], number: u16, percent: u16) -> Bench<'_> {
+    let mut bench = Bench::new(&words[0], percent);
+    let gang = Gang::new(vec![DeviceWords::new(words.each_ref())], 0, number);
+    bench.meter = Meter::new(bench.bucket, NOW).among(gang);
+    bench.meter.set_shared(true);
+    bench.stream = bench.meter.stream(NOW);
+    bench
+}
+
+/// What is late was charged at the smaller share, at which it takes eighteen times as long to flow in.
+#[test]
+fn a_larger_share_that_comes_while_work_is_late_is_paid_at_that() {
+    let words = Default::default();
+    let [mut small, mut large] = [process(&words, 1, 5), process(&words, 2, 90)];
+    (0..20).for_each(|_| small.run(KNOWN, 10_000));
+    small.now += 5_000 * MS;
+    let began = small.now;
+    assert!(small.launch(KNOWN));
+    let before = small.card.events.len() - 2;
+    small.card.events[before] = Reached::At(began);
+    let mut goes_at = None;
+    for ms in (10..=10_000).step_by(10) {
+        let now = began + ms * MS;
+        (small.now, large.now) = (now, now);
+        if ms == 2_000 {
+            small.card.events.fill(Reached::At(now));
+        }
+        let _ = small.meter.watch(now, &mut small.card);
+        let goes = ms >= 1_000
+            && large.ask(KNOWN).map(|permit| large.meter.refused(permit, now)).is_some();
+        goes_at = goes_at.or(goes.then_some(ms));
+    }
+    assert!(goes_at.is_some_and(|ms| ms <= 2_300), "{goes_at:?}");
 }
