@@ -157,11 +157,14 @@ pub(crate) fn names_end(
         let end = |entry: &StreamEntry, id| entry.gate.end_stream(id);
         session.streams.end(|key, _| key.is_default_of(name), end);
     }
-    // Asking for a primary context that is over would make it anew.
-    let is_active = driver::primary_context_active(call.driver, ordinal) == Some(true);
-    let primary = is_active.then(|| driver::primary_context(call.driver, ordinal)).flatten()?;
     let handles = names.iter().map(|name| CUcontext(*name as *mut c_void));
-    let renamed = handles.filter_map(|handle| Some((handle, gate.rename(handle, primary)?)));
+    let used: Vec<_> = handles.filter(|handle| gate.context(*handle).is_some()).collect();
+    // Asking for a primary context that is over would make it anew.
+    let is_active =
+        !used.is_empty() && driver::primary_context_active(call.driver, ordinal) == Some(true);
+    let primary = is_active.then(|| driver::primary_context(call.driver, ordinal)).flatten()?;
+    let renamed =
+        used.into_iter().filter_map(|handle| Some((handle, gate.rename(handle, primary)?)));
     Some(Names { gate, before: renamed.collect() })
 }
 
