@@ -16,6 +16,7 @@ pub(crate) mod stream_cache;
 mod stream_table;
 mod timing;
 mod tool_launches;
+mod watcher;
 
 pub(crate) use captures::{Capture, Captures};
 pub(crate) use collectives::Collectives;

@@ -11,6 +11,7 @@ mod watch;
 
 use super::peers::{Peers, Reads};
 use super::timing::{ContextId, Mark, Spare, Timing};
+use super::watcher::Watcher;
 use crate::container::ledger_file;
 use crate::container::live_limits::Live;
 use crate::driver::DriverCopy;
@@ -24,7 +25,6 @@ use gpucap_core::throttle::{
 };
 use gpucap_core::units::{ComputeLimit, Share};
 use parking_lot::Mutex;
-use std::thread::Thread;
 
 /// A device with a compute limit.
 pub(crate) struct Gate {
@@ -45,7 +45,7 @@ pub(crate) struct Gate {
     /// Others wait for the end of a launch of unknown length.
     is_awaited: AtomicBool,
     /// The thread that looks at what is in flight, if there is one.
-    watcher: Mutex<Option<Thread>>,
+    watcher: Mutex<Watcher>,
     inside: Mutex<Inside>,
 }
 

@@ -8,6 +8,7 @@
 //! At the end of the process the driver takes itself down, while other threads may be in its calls: so before that, the
 //! thread is kept out of them.
 
+use super::super::watcher::Watcher;
 use super::Gate;
 use crate::driver::DriverCopy;
 use crate::sys;
@@ -26,6 +27,9 @@ const MOST_IN_PLACE_NS: u64 = 2_000_000_000;
 /// A look takes microseconds.
 const MOST_LOOK_NS: u64 = 100_000_000;
 
+/// For how long none is asked for again, if the system allows no thread: that takes as long as a launch.
+const REFUSED_NS: u64 = 1_000_000_000;
+
 /// The process that has asked for [`leave_the_driver`], and whether it has come to that.
 static ASKED: AtomicU32 = AtomicU32::new(0);
 static IS_ENDING: AtomicBool = AtomicBool::new(false);
@@ -40,26 +44,32 @@ impl Gate {
             return;
         }
         let is_awaited = self.is_awaited.load(Relaxed);
+        if !self.has_watcher(copy, is_awaited) && is_awaited {
+            self.look_in_place(copy);
+        }
+    }
+
+    /// Returns whether there is a thread that looks, or one can be had. It `looks_soon`, or when it is time to.
+    fn has_watcher(&'static self, copy: &'static DriverCopy, looks_soon: bool) -> bool {
         if IS_ENDING.load(SeqCst) {
-            return if is_awaited {
-                self.look_in_place(copy)
-            };
+            return false;
         }
-        let mut thread = self.watcher.lock();
-        if let Some(thread) = &*thread {
-            return if is_awaited {
-                thread.unpark()
-            };
-        }
-        ask_for_the_end();
-        match sys::spawn(move || self.look_until_idle(copy)) {
-            Ok(begun) => *thread = Some(begun),
-            Err(_) if is_awaited => {
-                drop(thread);
-                self.look_in_place(copy);
+        let mut watcher = self.watcher.lock();
+        let now = sys::monotonic_ns();
+        match &*watcher {
+            Watcher::Looks(thread) if looks_soon => thread.unpark(),
+            Watcher::Looks(_) => {}
+            Watcher::Refused { until } if now < *until => return false,
+            Watcher::None | Watcher::Refused { .. } => {
+                ask_for_the_end();
+                *watcher = match sys::spawn(move || self.look_until_idle(copy)) {
+                    Ok(thread) => Watcher::Looks(thread),
+                    Err(_) => Watcher::Refused { until: now.saturating_add(REFUSED_NS) },
+                };
+                return matches!(*watcher, Watcher::Looks(_));
             }
-            Err(_) => {}
         }
+        true
     }
 
     fn look_until_idle(&self, copy: &DriverCopy) {
@@ -72,10 +82,10 @@ impl Gate {
                 idle_since = Instant::now();
             }
             if IS_ENDING.load(SeqCst) || idle_since.elapsed() >= LINGER {
-                let mut thread = self.watcher.lock();
+                let mut watcher = self.watcher.lock();
                 let goes_on = self.with(|inside| inside.meter.rest(now)) == Some(true);
                 if !goes_on || IS_ENDING.load(SeqCst) {
-                    *thread = None;
+                    *watcher = Watcher::None;
                     return;
                 }
             }
