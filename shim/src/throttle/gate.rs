@@ -61,6 +61,9 @@ struct Inside {
     published: UsageReport,
 }
 
+/// How soon to look again whether a program that makes calls still does.
+const CALLS_NS: u64 = 10_000_000;
+
 /// What the process with this slot is called among those of its container.
 fn number(slot: usize) -> u16 {
     u16::try_from(slot).map_or(u16::MAX, |slot| slot.saturating_add(1))
@@ -244,9 +247,10 @@ impl Gate {
     /// Looks at what is in flight. Returns when to do so again.
     fn look_for_ends(&self, copy: &DriverCopy) -> Option<u64> {
         let now = sys::monotonic_ns();
-        if self.with(|inside| inside.meter.is_look_overdue(now)) == Some(true) {
-            self.look_around(now, false);
+        if self.with(|inside| inside.meter.is_watch_due(now)) == Some(false) {
+            return Some(now.saturating_add(CALLS_NS));
         }
+        self.look_around(now, false);
         self.asking(copy, |inside| {
             let Inside { meter, timing, .. } = inside;
             timing.any_context()?;

@@ -46,12 +46,16 @@ impl World<'_> {
         }
         let (mut again, streams): (Option<u64>, _) = (None, tenant.streams.len());
         for stream in 0..streams {
-            if self.metered(watcher, stream).is_some_and(|it| it.meter.is_look_overdue(now)) {
-                self.look_around(watcher, stream, false);
-            }
-            if let Some(Metered { meter, probe, .. }) = &mut self.metered(watcher, stream) {
-                again = again.into_iter().chain(meter.watch(now, probe)).min();
-            }
+            let next = match self.metered(watcher, stream) {
+                None => None,
+                Some(place) if !place.meter.is_watch_due(now) => Some(now + IDLE_NS),
+                Some(_) => {
+                    self.look_around(watcher, stream, false);
+                    self.metered(watcher, stream)
+                        .and_then(|mut place| place.meter.watch(now, &mut place.probe))
+                }
+            };
+            again = again.into_iter().chain(next).min();
         }
         let tenant = &mut self.processes[process];
         if again.is_some() {

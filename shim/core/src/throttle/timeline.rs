@@ -293,7 +293,7 @@ impl<E> Timeline<E> {
     }
 
     /// Returns whether a stream waits for the host, or may do so.
-    pub(crate) fn waits_for_host(&self, now: u64) -> bool {
+    fn waits_for_host(&self, now: u64) -> bool {
         let since = now.saturating_sub(STUCK_NS);
         let mut fenced = self.streams.iter().filter(|stream| stream.is_fenced());
         fenced.any(|stream| stream.is_stuck(since))

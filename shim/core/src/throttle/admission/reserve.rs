@@ -67,13 +67,10 @@ impl Admission<'_> {
         if reserved.is_collective && self.shares.share() != Share::FULL {
             self.gang.begins(now);
         }
-        // A launch through a closed gate gets no allowance; while estimates are doubted, every launch comes here, and while a
-        // stream waits for the host: what is behind no event may be thought to wait for it.
+        // A launch through a closed gate gets no allowance; while estimates are doubted, every launch comes here.
         let known = charging.costs().small(launch.signature).is_some();
-        let lets_in = (known || reserved.is_collective)
-            && self.is_open
-            && !charging.is_doubtful(now)
-            && !timeline.waits_for_host(now);
+        let lets_in =
+            (known || reserved.is_collective) && self.is_open && !charging.is_doubtful(now);
         let (prepaid, launches) =
             if lets_in { (self.allowance_ns(timeline), ALLOWANCE_LAUNCHES) } else { (0, 0) };
         let (taken, before, unused) = match timeline.stream_mut(id) {

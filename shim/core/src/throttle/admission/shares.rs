@@ -108,9 +108,10 @@ impl<'a> Shares<'a> {
 
     /// Counts what is reserved at the shares of now: it is given back at those.
     fn count_anew(&self, ns: u64, [container, own]: [Share; 2], now: u64) {
-        if self.lent.is_none() {
-            self.shared.charge_anew(ns, container, now);
-            self.own(None).charge_anew(ns, own, now);
+        let buckets = [(self.shared, container), (self.own(None), own)];
+        let changed = buckets.iter().filter(|(bucket, before)| bucket.share() != *before);
+        if self.lent.is_none() && ns > 0 {
+            changed.for_each(|(bucket, before)| bucket.charge_anew(ns, *before, now));
         }
     }
 

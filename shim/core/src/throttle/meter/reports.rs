@@ -10,13 +10,6 @@ impl<E> Meter<'_, E> {
         self.timeline.turns().is_look_due(now)
     }
 
-    /// Returns whether a thread that [watches](Self::watch) is to read them: the program makes no call in which it would, or
-    /// others wait.
-    #[must_use]
-    pub const fn is_look_overdue(&self, now: u64) -> bool {
-        self.is_awaited() || self.timeline.turns().is_look_overdue(now)
-    }
-
     /// Takes the current reports of other processes on the device.
     pub fn take_reports(&mut self, peers: impl Iterator<Item = PeerReport>, now: u64) {
         let own = self.usage_report();

@@ -22,6 +22,13 @@ impl<E> Meter<'_, E> {
         self.admission.is_awaited()
     }
 
+    /// Returns whether to read the reports of other processes and [`watch`](Self::watch): the program makes no call that does
+    /// both, or others wait.
+    #[must_use]
+    pub const fn is_watch_due(&self, now: u64) -> bool {
+        self.is_awaited() || self.timeline.turns().is_look_overdue(now)
+    }
+
     /// Settles what has finished, and charges what work in flight has used up so far. Returns when to do so again; `None`:
     /// nothing is in flight, as far as is known.
     pub fn watch(&mut self, now: u64, events: &mut impl Events<Event = E>) -> Option<u64> {

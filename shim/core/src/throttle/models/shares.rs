@@ -37,20 +37,20 @@ fn the_largest_share_in_use_is_what_all_count_with_from_the_second_look_on() {
         let seen = Arc::clone(&largest);
         let small = thread::spawn(move || {
             let mut small = of(10, &other, &seen);
-            small.follow(NOW);
+            small.follow(0, NOW);
             small.charge(COST, NOW);
             assert_eq!(small.share().percent(), 10);
         });
         let mut large = of(50, &bucket, &largest);
-        large.follow(NOW);
+        large.follow(0, NOW);
         large.charge(COST, NOW);
         small.join().unwrap();
         let owed = -COST.cast_signed();
         let taken = balance(&bucket, NOW);
         assert!(taken == 2 * owed || taken == 6 * owed, "{taken}");
-        large.follow(LATER);
+        large.follow(0, LATER);
         let mut small = of(10, &bucket, &largest);
-        small.follow(LATER);
+        small.follow(0, LATER);
         assert_eq!(largest.load() & 0xffff, 5000, "a process with less does not publish it");
         bucket.store(LATER);
         small.charge(COST, LATER);
@@ -91,12 +91,12 @@ fn a_share_of_a_process_that_died_is_forgotten() {
             let seen = Arc::clone(&largest);
             let dying = thread::spawn(move || {
                 let mut large = of(50, &other, &seen);
-                burn(steps, || large.follow(NOW)).is_none()
+                burn(steps, || large.follow(0, NOW)).is_none()
             });
             let mut small = of(10, &bucket, &largest);
-            small.follow(NOW);
+            small.follow(0, NOW);
             assert_eq!(dying.join().unwrap(), steps < 2);
-            small.follow(MUCH_LATER);
+            small.follow(0, MUCH_LATER);
             bucket.store(MUCH_LATER);
             small.charge(COST, MUCH_LATER);
             // With no process beside it, its own share is the largest.

@@ -195,19 +195,3 @@ fn where_no_event_can_be_kept_nothing_goes() {
     bench.now += 100_000 * MS;
     assert!(bench.launch(KNOWN));
 }
-
-/// A batch is thought to wait for it, whatever it does.
-#[test]
-fn while_a_stream_waits_for_the_host_each_launch_asks() {
-    let word = Word::default();
-    let mut bench = Bench::new(&word, 50);
-    (0..20).for_each(|_| bench.run(KNOWN, 10_000));
-    let first = std::mem::replace(&mut bench.stream, bench.meter.stream(bench.now));
-    let _ = bench.meter.fence(bench.stream, bench.now);
-    assert!(bench.launch(KNOWN));
-    bench.stream = first;
-    bench.now += 50 * MS;
-    assert!(bench.launch(KNOWN) && bench.allowance.spend(10_000), "it may be on its way");
-    bench.now += 100 * MS;
-    assert!(bench.launch(KNOWN) && !bench.allowance.spend(10_000));
-}
