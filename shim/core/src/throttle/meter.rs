@@ -49,6 +49,8 @@ pub struct Meter<'a, E> {
     admission: Admission<'a>,
     timeline: Timeline<E>,
     charging: Charging,
+    /// When it was last looked at without a call of the program.
+    watched_at: u64,
 }
 
 /// Whether a launch may go to the driver.
@@ -90,6 +92,7 @@ impl<'a, E> Meter<'a, E> {
             admission: Admission::new(bucket, now),
             timeline: Timeline::new(now),
             charging: Charging::default(),
+            watched_at: 0,
         }
     }
 
@@ -125,7 +128,7 @@ impl<'a, E> Meter<'a, E> {
             let launch_ns = self.charging.costs().estimate(launch.signature);
             self.follow_lending(launch_ns.unwrap_or(UNKNOWN_LAUNCH_NS), now);
         }
-        let Self { admission, timeline, charging } = self;
+        let Self { admission, timeline, charging, .. } = self;
         admission.follow_late(now, timeline, charging);
         let until = admission.waits_until(launch, now, timeline, charging);
         timeline.holds_back(admission.is_at_limit());
@@ -183,7 +186,7 @@ impl<'a, E> Meter<'a, E> {
         pair: [E; 2],
         events: &mut impl Events<Event = E>,
     ) {
-        let Self { admission, timeline, charging } = self;
+        let Self { admission, timeline, charging, .. } = self;
         let permit = admission.admit_unheld(stream, launch, returned, timeline, charging);
         timeline.begins(returned);
         let pair = if permit.wants_events() {
@@ -325,7 +328,7 @@ impl<'a, E> Meter<'a, E> {
     }
 
     fn due(&mut self, done: Done, now: u64) -> Due {
-        let Self { admission, timeline, charging } = self;
+        let Self { admission, timeline, charging, .. } = self;
         let account = admission.account();
         if timeline.clock_has_moved() {
             charging.clock_moved(account);

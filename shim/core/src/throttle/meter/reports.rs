@@ -65,7 +65,7 @@ impl<E> Meter<'_, E> {
     /// Returns this process's report.
     #[must_use]
     pub fn usage_report(&self) -> UsageReport {
-        let Self { admission, timeline, charging } = self;
+        let Self { admission, timeline, charging, .. } = self;
         let reserved_ns = admission.reserved_ns();
         // The end of unmeasured work is unknown: until then it may use all of the time.
         let in_flight_ns = match admission.has_unmeasured() {

@@ -26,12 +26,13 @@ impl<E> Meter<'_, E> {
     /// both, or others wait.
     #[must_use]
     pub const fn is_watch_due(&self, now: u64) -> bool {
-        self.is_awaited() || self.timeline.turns().is_look_overdue(now)
+        self.is_awaited() || self.timeline.turns().is_look_overdue(self.watched_at, now)
     }
 
     /// Settles what has finished, and charges what work in flight has used up so far. Returns when to do so again; `None`:
     /// nothing is in flight, as far as is known.
     pub fn watch(&mut self, now: u64, events: &mut impl Events<Event = E>) -> Option<u64> {
+        self.watched_at = now;
         let unmeasured = self.timeline.unmeasured();
         unmeasured.into_iter().for_each(|stream| self.collect_in(stream, now, events));
         self.collect(None, now, events);
@@ -47,7 +48,7 @@ impl<E> Meter<'_, E> {
                 }
             }
         }
-        let Self { admission, timeline, charging } = self;
+        let Self { admission, timeline, charging, .. } = self;
         let again = admission.watch(now, timeline, charging);
         (is_any || timeline.is_in_flight()).then_some(again)
     }

@@ -103,9 +103,9 @@ impl Turns {
         !self.has_looked || now.saturating_sub(self.looked_at) >= LOOK_NS
     }
 
-    /// Returns whether the program has not made a call for long in which it would read them.
-    pub(crate) const fn is_look_overdue(&self, now: u64) -> bool {
-        now.saturating_sub(self.looked_at) >= OVERDUE_NS
+    /// Returns whether none has been made since `then`, or for long.
+    pub(crate) const fn is_look_overdue(&self, then: u64, now: u64) -> bool {
+        self.looked_at <= then || now.saturating_sub(self.looked_at) >= OVERDUE_NS
     }
 
     /// Takes the peers' current reports and this process's own.
