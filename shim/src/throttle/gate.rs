@@ -245,7 +245,7 @@ impl Gate {
     }
 
     /// Looks at what is in flight. Returns when to do so again.
-    fn look_for_ends(&self, copy: &DriverCopy) -> Option<u64> {
+    fn look_in_flight(&self, copy: &DriverCopy) -> Option<u64> {
         let now = sys::monotonic_ns();
         if self.with(|inside| inside.meter.is_watch_due(now)) == Some(false) {
             return Some(now.saturating_add(CALLS_NS));

@@ -128,7 +128,7 @@ impl<'a> World<'a> {
             }
             State::EndingContext => self.end_context(thread),
             State::Beginning => self.begin_again(thread),
-            State::Watching => self.look_for_ends(thread),
+            State::Watching => self.look_in_flight(thread),
             State::Gone => {}
         }
     }

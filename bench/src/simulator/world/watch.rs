@@ -36,7 +36,7 @@ impl World<'_> {
         self.later(watcher, after_ns, State::Watching);
     }
 
-    pub(super) fn look_for_ends(&mut self, watcher: usize) {
+    pub(super) fn look_in_flight(&mut self, watcher: usize) {
         let (now, process) = (self.now, self.threads[watcher].process);
         let tenant = &mut self.processes[process];
         if tenant.looks_at != Some(now) {

@@ -97,7 +97,7 @@ impl Allowance {
     }
 
     /// Returns a number that changes with each launch.
-    pub(super) fn mark(&self) -> u64 {
+    pub(super) fn sum(&self) -> u64 {
         self.taken.load()
     }
 

@@ -1,8 +1,8 @@
-//! Timing events, by which work on the device is measured.
+//! What the meter asks of the driver: timing events, by which work on the device is measured, and whether streams are empty.
 
 use super::timeline::stream::StreamId;
 
-/// Timing events of the driver, as far as the meter needs them. The caller records them.
+/// Timing events of the driver and its streams, as far as the meter needs them. The caller records the events.
 pub trait Events {
     /// One recorded event.
     type Event;

@@ -75,7 +75,7 @@ impl Gate {
     fn look_until_idle(&self, copy: &DriverCopy) {
         let mut idle_since = Instant::now();
         loop {
-            let again = look(|| self.look_for_ends(copy));
+            let again = look(|| self.look_in_flight(copy));
             let now = sys::monotonic_ns();
             let ns = again.map(|again| Duration::from_nanos(again.saturating_sub(now)));
             if ns.is_some() {
@@ -96,7 +96,7 @@ impl Gate {
     fn look_in_place(&self, copy: &DriverCopy) {
         let until = sys::monotonic_ns().saturating_add(MOST_IN_PLACE_NS);
         while self.is_awaited.load(Relaxed)
-            && let Some(again) = self.look_for_ends(copy).filter(|again| *again < until)
+            && let Some(again) = self.look_in_flight(copy).filter(|again| *again < until)
         {
             sys::sleep_until(again);
         }

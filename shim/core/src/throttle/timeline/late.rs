@@ -58,14 +58,14 @@ impl<E> Timeline<E> {
         match events.is_idle(id) {
             None => Unmarked::None,
             Some(true) => {
-                let seen = stream.behind.seen.map(|(late, until)| (late.since, until));
+                let seen = stream.unmarked.seen.map(|(late, until)| (late.since, until));
                 let (from, until) = seen.unwrap_or((now, now));
                 Unmarked::Over { from, until }
             }
             Some(false) => {
                 let first = Late { since: now, due_ns, ns: 0 };
-                let (late, _) = stream.behind.seen.unwrap_or((first, now));
-                stream.behind.seen = Some((late, now));
+                let (late, _) = stream.unmarked.seen.unwrap_or((first, now));
+                stream.unmarked.seen = Some((late, now));
                 Unmarked::Running
             }
         }
@@ -75,14 +75,14 @@ impl<E> Timeline<E> {
     pub(crate) fn unmarked_since(&self) -> Option<u64> {
         self.streams
             .iter()
-            .filter_map(|stream| stream.behind.seen)
+            .filter_map(|stream| stream.unmarked.seen)
             .map(|(late, _)| late.since)
             .min()
     }
 
     /// Forgets what was reserved in addition for the launches of a stream of which no event shows the end.
     pub(crate) fn unmarked_over(&mut self, id: StreamId) {
-        let seen = self.streams.get_mut(usize::from(id.0)).and_then(|it| it.behind.seen.take());
+        let seen = self.streams.get_mut(usize::from(id.0)).and_then(|it| it.unmarked.seen.take());
         self.late_over_ns = self.late_over_ns.saturating_add(seen.map_or(0, |(late, _)| late.ns));
     }
 
@@ -95,7 +95,8 @@ impl<E> Timeline<E> {
         let mut latest: Option<(u64, &mut Late)> = None;
         for stream in streams {
             let since = stream.at_front_since();
-            let (late, until) = match (since, stream.pending.front_mut(), &mut stream.behind.seen) {
+            let (late, until) = match (since, stream.pending.front_mut(), &mut stream.unmarked.seen)
+            {
                 (Some(since), Some(front), _) if front.mark.is_none() || !may_wait => {
                     let first = || Late { since: now.max(since), due_ns, ns: 0 };
                     (front.late.get_or_insert_with(first), now)

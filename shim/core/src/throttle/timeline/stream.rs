@@ -37,7 +37,7 @@ pub(crate) struct Stream<E> {
     pub(crate) fenced_at: u64,
     pub(crate) pending: VecDeque<Pending<E>>,
     /// The launches behind all that is pending, as a thread that looks finds them.
-    pub(crate) behind: Behind,
+    pub(crate) unmarked: UnmarkedLaunches,
     /// When the device last reached an event of it, or last had none to reach.
     pub(crate) moved_at: u64,
     pub(crate) open: bool,
@@ -81,9 +81,9 @@ pub(crate) struct Late {
 
 /// Launches out of allowances which no event shows the end of yet.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Behind {
+pub(crate) struct UnmarkedLaunches {
     /// What launches had taken, in a number that changes with each, and since when it has not changed.
-    mark: u64,
+    sum: u64,
     since: u64,
     /// The device is at them, and was so last at this time.
     pub(crate) seen: Option<(Late, u64)>,
@@ -159,7 +159,7 @@ impl<E> Stream<E> {
             fenced: true,
             fenced_at: now,
             pending: VecDeque::new(),
-            behind: Behind::default(),
+            unmarked: UnmarkedLaunches::default(),
             moved_at: now,
             open: true,
         }
@@ -169,7 +169,7 @@ impl<E> Stream<E> {
     pub(crate) fn push(&mut self, mut pending: Pending<E>, now: u64) {
         if self.pending.is_empty() {
             self.moved_at = now;
-            let seen = self.behind.seen.take();
+            let seen = self.unmarked.seen.take();
             pending.late = seen.map(|(late, _)| late);
             pending.seen = seen.map(|(late, until)| (late.since, until));
         }
@@ -186,7 +186,7 @@ impl<E> Stream<E> {
         self.pending.front().is_some_and(|front| front.fenced && front.mark.is_some())
     }
 
-    /// Returns since when the device has certainly been at what is at its front, if nothing else of it is known. Behind a
+    /// Returns since when the device has certainly been at what is at its front, if nothing else of it is known. UnmarkedLaunches a
     /// fence that is so only once the operation has begun.
     pub(crate) fn at_front_since(&self) -> Option<u64> {
         let front = self.pending.front()?;
@@ -200,13 +200,13 @@ impl<E> Stream<E> {
     /// Returns for how long no launch has come out of an allowance, if the end of one is not known and no event is pending.
     pub(crate) fn quiet_ns(&mut self, now: u64) -> Option<u64> {
         let mut allowances = self.allowances.iter().map(|entry| &entry.allowance);
-        let mark = allowances.clone().map(|allowance| allowance.mark()).fold(0, u64::wrapping_add);
-        if mark != self.behind.mark {
-            (self.behind.mark, self.behind.since) = (mark, now);
+        let sum = allowances.clone().map(|allowance| allowance.sum()).fold(0, u64::wrapping_add);
+        if sum != self.unmarked.sum {
+            (self.unmarked.sum, self.unmarked.since) = (sum, now);
         }
         let has_any = self.unmarked_ns > 0 || allowances.any(|allowance| allowance.has_new());
         let is_behind = has_any && self.pending.is_empty();
-        is_behind.then(|| now.saturating_sub(self.behind.since))
+        is_behind.then(|| now.saturating_sub(self.unmarked.since))
     }
 
     /// Returns what is reserved for its queue.
