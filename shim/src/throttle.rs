@@ -10,6 +10,7 @@
 mod captures;
 mod collectives;
 mod gate;
+mod idle;
 mod key;
 mod peers;
 pub(crate) mod stream_cache;

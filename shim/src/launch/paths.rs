@@ -4,6 +4,9 @@
 //! call, allocation or locked instruction. It is [`fast_path`], a function of few arguments, so that those of the driver's
 //! function are moved about as little as possible; what a launch on the slow path through the [gate](crate::throttle::Gate) of
 //! its device needs is put together [aside].
+//!
+//! In a thread's own default stream an event is recorded behind each launch on the fast path: whether that has been done can
+//! be found out in no other way by another thread.
 
 use super::allowance::allowance;
 use super::tools;
@@ -55,6 +58,7 @@ fn fast_path(copy: &'static DriverCopy, signature: Signature, stream: StreamRef)
     let handle = stream.handle();
     match Key::of_handle(handle) {
         Some(_) => charge_in(signature, handle, CUcontext::NULL),
+        None if stream.is_of_thread() => Charged(None, Charged::NOT),
         None => charge_in_default(copy, signature, handle),
     }
 }
@@ -95,8 +99,15 @@ fn slow_path(call: &Call, work: Work, stream: StreamRef, next: impl Next<CuError
         return tools::launch(call, iter::once((work, stream)), || next().map(drop));
     }
     let Some((allowance, learnt)) = allowance(call.driver, stream) else { return next().map(drop) };
-    if learnt && let Some(cost) = allowance.take(work.signature()) {
-        return next().map(drop).inspect_err(|_| allowance.prepaid.put_back(cost));
+    // No other thread can ask about the default stream of this one.
+    let is_marked = stream.is_of_thread() && allowance.entry.gate.is_looked_at();
+    let latest = if is_marked { allowance.entry.latest_launch(call.driver) } else { None };
+    let may_take = if is_marked { latest.is_some() } else { learnt || stream.is_of_thread() };
+    if may_take && let Some(cost) = allowance.take(work.signature()) {
+        latest.iter().for_each(|latest| latest.begins());
+        let answer = next();
+        latest.iter().for_each(|latest| latest.has_returned(call.driver, stream.handle()));
+        return answer.map(drop).inspect_err(|_| allowance.prepaid.put_back(cost));
     }
     if !driver::time::carries_out(call.driver, stream.handle()) {
         return next().map(drop);

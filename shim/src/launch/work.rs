@@ -37,6 +37,11 @@ impl StreamRef {
         Self(if own { CU_STREAM_PER_THREAD } else { stream })
     }
 
+    /// Returns whether this is the thread's own default stream.
+    pub(crate) fn is_of_thread(self) -> bool {
+        self.0 == CU_STREAM_PER_THREAD
+    }
+
     /// Returns a handle that means the same stream in the driver's plain forms, for the same thread and context: null
     /// is the legacy default stream, 2 the thread's own.
     pub(crate) const fn handle(self) -> CUstream {

@@ -9,6 +9,7 @@ mod ends;
 mod questions;
 mod watch;
 
+use super::idle::{Asked, LatestLaunch};
 use super::peers::{Peers, Reads};
 use super::timing::{ContextId, Mark, Spare, Timing};
 use super::watcher::Watcher;
@@ -25,6 +26,7 @@ use gpucap_core::throttle::{
 };
 use gpucap_core::units::{ComputeLimit, Share};
 use parking_lot::Mutex;
+use std::sync::Arc;
 
 /// A device with a compute limit.
 pub(crate) struct Gate {
@@ -117,9 +119,26 @@ impl Gate {
         self.with(|inside| {
             let Inside { meter, timing, .. } = inside;
             let (id, context) = (meter.stream(sys::monotonic_ns()), timing.context(context));
-            name.into_iter().for_each(|name| timing.enter(id, name, context));
+            name.into_iter()
+                .for_each(|name| timing.streams.enter(id, Asked::Stream(name), context));
             (id, context)
         })
+    }
+
+    /// Makes what shows whether a stream without such a name has done its latest launch. `None` if the driver makes no event.
+    pub(crate) fn latest_launch(
+        &self,
+        copy: &DriverCopy,
+        id: StreamId,
+        context: ContextId,
+    ) -> Option<Arc<LatestLaunch>> {
+        let _errno = sys::Errno::keep();
+        let [event, other] = self.spare(copy, context)?;
+        self.keep([other]);
+        let latest = Arc::new(LatestLaunch::new(event.event()));
+        let asked = Asked::Latest(latest.clone());
+        self.with(|inside| inside.timing.streams.enter(id, asked, context))?;
+        Some(latest)
     }
 
     /// Forgets the cost of an executable graph that was changed.
@@ -203,6 +222,11 @@ impl Gate {
 
     fn keep(&self, spare: impl IntoIterator<Item = Spare>) {
         self.with(|inside| spare.into_iter().for_each(|spare| inside.timing.keep(spare)));
+    }
+
+    /// Returns whether what is in flight is looked at.
+    pub(crate) fn is_looked_at(&self) -> bool {
+        self.wants_watch.load(Relaxed)
     }
 
     /// Returns whether containers that borrow have to know of waits.

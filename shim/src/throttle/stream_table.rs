@@ -9,8 +9,10 @@
 
 use super::captures;
 use super::gate::Gate;
+use super::idle::LatestLaunch;
 use super::key::Key;
 use super::timing::ContextId;
+use crate::driver::DriverCopy;
 use crate::fork_page::begin_epoch;
 use crate::sys;
 use core::ptr;
@@ -26,6 +28,8 @@ pub(crate) struct StreamEntry {
     /// Its device.
     pub(crate) gate: &'static Gate,
     stream: Mutex<Stream>,
+    /// Of a stream that has a name in one thread only.
+    latest: Mutex<Option<Arc<LatestLaunch>>>,
     allowances: Mutex<Vec<Owned>>,
 }
 
@@ -55,6 +59,17 @@ impl StreamEntry {
     /// Returns the stream that the entry serves now.
     pub(crate) fn stream(&self) -> Stream {
         *self.stream.lock()
+    }
+
+    /// What shows whether the device has done the latest launch, if no other thread can ask about the stream itself.
+    pub(crate) fn latest_launch(&self, copy: &DriverCopy) -> Option<Arc<LatestLaunch>> {
+        let known = self.latest.lock().clone();
+        known.or_else(|| {
+            let Stream { id, context } = self.stream();
+            // Without a lock: the driver may call a tool back, which launches.
+            let made = self.gate.latest_launch(copy, id?, context)?;
+            Some(self.latest.lock().get_or_insert(made).clone())
+        })
     }
 
     /// Returns the allowance of the calling thread, which has this number.
@@ -155,11 +170,13 @@ impl StreamTable {
         let entry = match place.map(|place| unused.swap_remove(place)) {
             Some(entry) => {
                 *entry.stream.lock() = stream;
+                *entry.latest.lock() = None;
                 entry
             }
             None => {
-                let (stream, allowances) = (Mutex::new(stream), Mutex::default());
-                &*Box::leak(Box::new(StreamEntry { gate, stream, allowances }))
+                let (stream, latest) = (Mutex::new(stream), Mutex::default());
+                let allowances = Mutex::default();
+                &*Box::leak(Box::new(StreamEntry { gate, stream, latest, allowances }))
             }
         };
         known.insert(key, Some(entry));

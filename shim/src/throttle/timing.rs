@@ -8,12 +8,13 @@
 //! context that has ended: its number is then unknown.
 
 use super::captures;
+use super::idle::AskedStreams;
 use crate::driver::DriverCopy;
 use crate::driver::cuda::{current_context, time as driver};
 use crate::sys;
 use gpucap_abi::cuda::{CUcontext, CUevent, CUstream};
 use gpucap_core::throttle::{ClockMap, Events, Reached, StreamId};
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
 /// A recorded event.
 #[derive(Debug)]
@@ -100,8 +101,8 @@ pub(crate) struct Timing {
     made: u64,
     /// The contexts that ended last, and when.
     ended: VecDeque<(ContextId, u64)>,
-    /// The streams that any thread may ask about. `None`: several have the same number.
-    streams: HashMap<StreamId, Option<(CUstream, ContextId)>>,
+    /// What any thread may ask about a stream.
+    pub(crate) streams: AskedStreams,
 }
 
 /// How many of them are kept; an event of an older one reports nothing.
@@ -140,15 +141,11 @@ impl Timing {
         self.contexts.iter().find(|context| !context.is_ending).map(|context| context.handle)
     }
 
-    /// Enters a stream that is the same one in each thread.
-    pub(crate) fn enter(&mut self, id: StreamId, stream: CUstream, context: ContextId) {
-        let several = self.streams.contains_key(&id);
-        self.streams.insert(id, (!several).then_some((stream, context)));
-    }
-
     /// Forgets a stream, before the driver ends it.
     pub(crate) fn leave(&mut self, id: StreamId) {
-        self.streams.remove(&id);
+        if let Some((event, context)) = self.streams.leave(id) {
+            self.keep(Spare { event, context });
+        }
     }
 
     /// Returns the number of a context in which something has been launched.
@@ -238,6 +235,11 @@ impl Spare {
         Some(Self { event, context })
     }
 
+    /// The driver's handle of it.
+    pub(crate) fn event(&self) -> CUevent {
+        self.event
+    }
+
     /// Gives it back to the driver.
     pub(crate) fn destroy(self, copy: &DriverCopy) {
         let _ = driver::destroy_event(copy, self.event);
@@ -292,10 +294,10 @@ impl Events for Reader<'_> {
 
     fn is_idle(&mut self, stream: StreamId) -> Option<bool> {
         let Self { timing, copy } = self;
-        let (stream, context) = (*timing.streams.get(&stream)?)?;
+        let (asked, context) = timing.streams.get(stream)?;
         // A question would invalidate what is captured.
         let handle = timing.handle(context).filter(|_| !captures::is_any())?;
-        driver::in_context(copy, handle, || driver::is_idle(copy, stream)).flatten()
+        driver::in_context(copy, handle, || asked.is_idle(copy)).flatten()
     }
 }
 
