@@ -48,7 +48,7 @@
 #define GPUCAP_LEDGER_SIZE 16863232
 #define GPUCAP_LEDGER_SLOTS 1024
 #define GPUCAP_LEDGER_DEVICES 64
-#define GPUCAP_LEDGER_KINDS 15
+#define GPUCAP_LEDGER_KINDS 14
 #define GPUCAP_LEDGER_WINDOWS 8
 
 struct gpucap_ledger_header {
@@ -105,6 +105,7 @@ struct gpucap_ledger_book {
     uint64_t launches;   /* [i] */
     /* [i] bytes by kind: plain, managed, pool, virtual memory, array, context, module, heap, graph, reserved */
     uint64_t kinds[GPUCAP_LEDGER_KINDS];
+    uint64_t alive;      /* GPUCAP_LEDGER_FACT_*: CLOCK_MONOTONIC ns >> 10 when its process was last known to live; or 0 */
     uint64_t unfinished; /* GPUCAP_LEDGER_FACT_*: CLOCK_MONOTONIC ns >> 10 up to which work that is out is paid for; or 0 */
     uint64_t windows[GPUCAP_LEDGER_WINDOWS]; /* [i] as the device's */
 };

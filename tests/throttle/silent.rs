@@ -4,6 +4,8 @@
 use crate::{BEGIN, LAUNCH, MS, WAIT, about, lasts, obey, under};
 use gpucap_tests::{Program, Result, Run, trial};
 use libtest_mimic::Trial;
+use std::thread::sleep;
+use std::time::Duration;
 
 /// How long the work takes.
 const LONG_MS: u64 = 600;
@@ -14,18 +16,23 @@ pub(crate) fn trials() -> Vec<Trial> {
         each("who ends without a wait has paid for a long kernel", "exit", None, LONG_MS),
         each("who looks for the result in memory has paid", "again", None, LONG_MS),
         each("the same in the default stream", "again", Some("default"), LONG_MS),
+        each("the same in the default stream of a thread", "again", Some("thread"), LONG_MS),
+        each("who ends without a wait in that", "exit", Some("thread"), LONG_MS),
         each(
             "who is killed while it runs has paid, or the next one does",
             "die",
             None,
             LONG_MS / 2,
         ),
+        each("who launches in a function that runs at the end has paid", "atexit", None, LONG_MS),
+        trial("who is allowed no thread has paid, or the next one does", without_thread),
+        trial("the time until the next process begins is not owed by who was killed", restarted),
         trial("no more is launched behind such a kernel than was paid for", held_back),
     ]
 }
 
-fn silent(run: &Run, way: &str, stream: Option<&str>) -> Result<Run> {
-    let program = Program::new("silent").flags(&["-lcuda"]).build()?;
+fn silent(run: &Run, way: &str, stream: Option<&str>, flags: &[&'static str]) -> Result<Run> {
+    let program = Program::new("silent").flags(&[&["-lcuda"], flags].concat()).build()?;
     let run = run.clone().program(&program).arg(way).arg(LONG_MS.to_string());
     Ok(match stream {
         Some(stream) => run.arg(stream),
@@ -35,11 +42,33 @@ fn silent(run: &Run, way: &str, stream: Option<&str>) -> Result<Run> {
 
 /// The next process finds out what an earlier one owes.
 fn charged(way: &str, stream: Option<&str>, ms: u64) -> Result {
+    charged_after(way, stream, &[], ms, Duration::ZERO)
+}
+
+/// When it died is not known to a process that begins later.
+fn restarted() -> Result {
+    charged_after("die", None, &[], LONG_MS / 2, Duration::from_secs(3))
+}
+
+/// The program has a `pthread_create` that fails.
+fn without_thread() -> Result {
+    let flags = ["-DNO_THREADS", "-rdynamic"];
+    charged_after("exit", None, &flags, LONG_MS, Duration::ZERO)
+}
+
+fn charged_after(
+    way: &str,
+    stream: Option<&str>,
+    flags: &[&'static str],
+    ms: u64,
+    pause: Duration,
+) -> Result {
     let run = under("50", "caller")?;
-    let output = silent(&run, way, stream)?.output()?;
+    let output = silent(&run, way, stream, flags)?.output()?;
     if way != "die" {
         output.success()?;
     }
+    sleep(pause);
     let next = [BEGIN.as_slice(), &["call cuModuleGetFunction &c b 'k_1ms", LAUNCH, WAIT]].concat();
     obey(&run, &next)?;
     lasts("busy time", run.busy_ns()?, about(ms * MS))
@@ -50,7 +79,7 @@ fn held_back() -> Result {
     let run = under("50", "caller")?;
     let began = std::time::Instant::now();
     for _ in 0..4 {
-        silent(&run, "exit", None)?.output()?.success()?;
+        silent(&run, "exit", None, &[])?.output()?.success()?;
     }
     // Three of them are paid for, but for what the bucket holds.
     lasts("passed", u64::try_from(began.elapsed().as_nanos()).unwrap_or(0), 4_000 * MS..=u64::MAX)

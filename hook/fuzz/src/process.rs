@@ -109,13 +109,14 @@ fn live(ledger: &Ledger, acts: &[u8]) {
             }
             5 => {
                 ledger.unfinished(slot, device, (size % 2 == 0).then_some(now));
+                ledger.alive_at(slot, device, (size % 3 == 0).then_some(now));
                 let meter = RefCell::new(&mut meter);
                 let died = |at: usize| {
                     let number = u16::try_from(at).expect("a slot").saturating_add(1);
                     meter.borrow_mut().sibling_died(number);
                 };
-                let owed = |until| {
-                    let owed_ns = meter.borrow_mut().inherit(until, now);
+                let owed = |left| {
+                    let owed_ns = meter.borrow_mut().inherit(left, now);
                     ledger.worked_unfinished(device, now, owed_ns);
                 };
                 ledger.find_dead(device, slot, &alive, |at| at % 2 == 0, died, owed);

@@ -33,6 +33,7 @@ mod usage_report;
 
 pub use admission::{
     bucket::Bucket,
+    dead::Unfinished,
     gang::{DEVICE_WORDS, DeviceWords, Gang},
     reserve::Permit,
 };

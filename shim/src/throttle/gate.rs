@@ -22,7 +22,8 @@ use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use gpucap_abi::cuda::{CUcontext, CUstream};
 use gpucap_core::ledger::{DeviceIndex, Ledger, Slot};
 use gpucap_core::throttle::{
-    Bucket, CallTime, Costs, Gang, Meter, Signature, StreamId, Totals, Upkeep, UsageReport,
+    Bucket, CallTime, Costs, Gang, Meter, Signature, StreamId, Totals, Unfinished, Upkeep,
+    UsageReport,
 };
 use gpucap_core::units::{ComputeLimit, Share};
 use parking_lot::Mutex;
@@ -170,9 +171,9 @@ impl Gate {
                 peers.end(slot, found, now);
             }
         };
-        let owed = |paid_until| {
-            let owed = self.think(|inside| inside.meter.inherit(paid_until, now));
-            self.ledger.worked_unfinished(self.index, paid_until.saturating_add(owed), owed);
+        let owed = |left: Unfinished| {
+            let owed = self.think(|inside| inside.meter.inherit(left, now));
+            self.ledger.worked_unfinished(self.index, left.paid_until.saturating_add(owed), owed);
         };
         let shows = |slot| report(slot).is_some();
         self.ledger.find_dead(self.index, self.slot, &ledger_file::alive, shows, died, owed);

@@ -9,15 +9,15 @@ use super::World;
 use super::metered::Metered;
 use super::pages::Ghost;
 use super::thread::State;
-use gpucap_core::throttle::{Meter, UsageReport};
+use gpucap_core::throttle::{Meter, Unfinished, UsageReport};
 use std::sync::Arc;
 
-/// The unfinished work of a process on a card: its container, and the time up to which it had paid.
+/// The unfinished work of a process on a card, and its container.
 pub(super) struct Left {
     card: usize,
     seat: usize,
     process: u16,
-    paid_until: u64,
+    work: Unfinished,
 }
 
 /// The host's least time for destroying a context and making the next one.
@@ -78,7 +78,8 @@ impl World<'_> {
             if let Some((seat, _)) = limit.copied().flatten()
                 && let Some(paid_until) = place.meters.iter().find_map(Meter::paid_until)
             {
-                self.left.push(Left { card, seat, process: number(process), paid_until });
+                let work = Unfinished { paid_until, alive_at: Some(self.now) };
+                self.left.push(Left { card, seat, process: number(process), work });
             }
         }
     }
@@ -137,7 +138,7 @@ impl World<'_> {
             let is_own = (left.card, left.seat) == (card, own);
             if is_own {
                 meter.sibling_died(left.process);
-                meter.inherit(left.paid_until, now);
+                meter.inherit(left.work, now);
             }
             !is_own
         });

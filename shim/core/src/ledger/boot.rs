@@ -38,6 +38,7 @@ impl Ledger {
             for device in self.touched(index) {
                 if let Some(account) = self.account(index, device) {
                     account.unfinished.store(0);
+                    account.alive.store(0);
                 }
             }
         }

@@ -109,8 +109,9 @@ pub(super) struct Account {
     pub(super) refusals: Counter,
     pub(super) busy: Counter,
     pub(super) launches: Counter,
-    pub(super) kinds: [Counter; 15],
-    /// Up to when the work that is out is paid for: `unfinished` owns it.
+    pub(super) kinds: [Counter; 14],
+    /// When its process was last known to live, and up to when the work that is out is paid for: `unfinished` owns both.
+    pub(super) alive: Word,
     pub(super) unfinished: Word,
     pub(super) windows: Windows,
 }

@@ -171,6 +171,11 @@ impl Fact {
         self.0 >> Self::GENERATION_BITS
     }
 
+    /// Returns whether both belong to the same claim.
+    pub(super) fn is_of_one_with(self, other: Self) -> bool {
+        (self.0 ^ other.0) & mask(Self::GENERATION_BITS) == 0
+    }
+
     /// The value, if it belongs to this claim.
     pub(super) fn of(self, owner: Owner) -> Option<u64> {
         let value = self.value();

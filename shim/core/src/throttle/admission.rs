@@ -11,6 +11,7 @@
 //! less what came out: of each reservation, all is given back, and what was due is charged.
 
 pub(crate) mod bucket;
+pub(crate) mod dead;
 pub(crate) mod gang;
 mod recheck;
 pub(crate) mod reserve;
@@ -62,6 +63,8 @@ pub(crate) struct Admission<'a> {
     /// Launches in flight whose signature has no measurement yet.
     unmeasured: u64,
     unknown: UnknownLaunches<'a>,
+    /// Nothing looks at what is in flight between the calls of the program.
+    is_unwatched: bool,
     launches: u64,
     waits: u64,
     stalls: u64,
@@ -109,6 +112,7 @@ impl<'a> Admission<'a> {
             borrowed_ns: 0,
             unmeasured: 0,
             unknown: UnknownLaunches::new(None, 0),
+            is_unwatched: false,
             launches: 0,
             waits: 0,
             stalls: 0,

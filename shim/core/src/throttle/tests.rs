@@ -5,6 +5,7 @@ mod allowance;
 mod bucket;
 mod charging;
 mod costs;
+mod dead;
 mod desk;
 mod example;
 mod gang;

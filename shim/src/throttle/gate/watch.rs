@@ -3,10 +3,13 @@
 //!
 //! It begins with the first launch, and ends when nothing has been in flight for [`LINGER`]; from then on the next launch
 //! comes to the gate. While other processes of the container wait for the end of a launch of unknown length it looks
-//! more often. Where no thread can be had, the launching thread looks for that itself, for [`MOST_IN_PLACE_NS`] at most.
+//! more often. Where no thread can be had, the launching thread looks for that itself, for [`MOST_IN_PLACE_NS`] at most, and
+//! each launch is measured by itself.
+//!
+//! As long as it is there it also says that the process lives: if that dies with work in flight, it owes the time until then.
 //!
 //! At the end of the process the driver takes itself down, while other threads may be in its calls: so before that, the
-//! thread is kept out of them.
+//! thread is kept out of them. The process may go on for long: it says that it lives.
 
 use super::super::watcher::Watcher;
 use super::Gate;
@@ -52,6 +55,7 @@ impl Gate {
     /// Returns whether there is a thread that looks, or one can be had. It `looks_soon`, or when it is time to.
     fn has_watcher(&'static self, copy: &'static DriverCopy, looks_soon: bool) -> bool {
         if IS_ENDING.load(SeqCst) {
+            self.set_watched(false);
             return false;
         }
         let mut watcher = self.watcher.lock();
@@ -62,14 +66,22 @@ impl Gate {
             Watcher::Refused { until } if now < *until => return false,
             Watcher::None | Watcher::Refused { .. } => {
                 ask_for_the_end();
-                *watcher = match sys::spawn(move || self.look_until_idle(copy)) {
-                    Ok(thread) => Watcher::Looks(thread),
-                    Err(_) => Watcher::Refused { until: now.saturating_add(REFUSED_NS) },
-                };
-                return matches!(*watcher, Watcher::Looks(_));
+                let thread = sys::spawn(move || self.look_until_idle(copy));
+                let is_there = thread.is_ok();
+                self.set_watched(is_there);
+                if !is_there {
+                    self.ledger.alive_at(self.slot, self.index, None);
+                }
+                let refused = |_| Watcher::Refused { until: now.saturating_add(REFUSED_NS) };
+                *watcher = thread.map_or_else(refused, Watcher::Looks);
+                return is_there;
             }
         }
         true
+    }
+
+    fn set_watched(&self, is_watched: bool) {
+        self.with(|inside| inside.meter.set_watched(is_watched, sys::monotonic_ns()));
     }
 
     fn look_until_idle(&self, copy: &DriverCopy) {
@@ -77,14 +89,17 @@ impl Gate {
         loop {
             let again = look(|| self.look_in_flight(copy));
             let now = sys::monotonic_ns();
+            self.ledger.alive_at(self.slot, self.index, Some(now));
             let ns = again.map(|again| Duration::from_nanos(again.saturating_sub(now)));
             if ns.is_some() {
                 idle_since = Instant::now();
             }
-            if IS_ENDING.load(SeqCst) || idle_since.elapsed() >= LINGER {
+            if IS_ENDING.load(SeqCst) {
+                self.set_watched(false);
+            }
+            if idle_since.elapsed() >= LINGER {
                 let mut watcher = self.watcher.lock();
-                let goes_on = self.with(|inside| inside.meter.rest(now)) == Some(true);
-                if !goes_on || IS_ENDING.load(SeqCst) {
+                if self.with(|inside| inside.meter.rest(now)) != Some(true) {
                     *watcher = Watcher::None;
                     return;
                 }

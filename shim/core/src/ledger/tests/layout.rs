@@ -60,11 +60,12 @@ fn every_field_is_where_version_1_has_it() {
             offset_of!(Account, busy),
             offset_of!(Account, launches),
             offset_of!(Account, kinds),
+            offset_of!(Account, alive),
             offset_of!(Account, unfinished),
             offset_of!(Account, windows),
             size_of::<Account>(),
         ],
-        [0, 8, 24, 32, 40, 48, 56, 64, 184, 192, 256]
+        [0, 8, 24, 32, 40, 48, 56, 64, 176, 184, 192, 256]
     );
     assert_eq!(offset_of!(Ledger, devices), size_of::<Header>());
     assert_eq!(align_of::<Ledger>(), 8);

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 
 use super::{DeviceIndex, Identity, Ledger, Slot, claim, ready};
+use crate::throttle::Unfinished;
 
 const MS: u64 = 1_000_000;
 
@@ -10,7 +11,14 @@ const MS: u64 = 1_000_000;
 fn found(ledger: &Ledger, device: DeviceIndex, own: Slot, living: &[u32]) -> Vec<u64> {
     let mut owed = Vec::new();
     let alive = |who: &Identity| living.contains(&who.pid);
-    ledger.find_dead(device, own, &alive, |_| false, |_| (), |ns| owed.push(ns / MS));
+    ledger.find_dead(
+        device,
+        own,
+        &alive,
+        |_| false,
+        |_| (),
+        |left| owed.push(left.paid_until / MS),
+    );
     owed
 }
 
@@ -38,7 +46,7 @@ fn the_own_process_is_not_checked() {
     let (ledger, device, ada) = ready();
     ledger.unfinished(ada, device, Some(7 * MS));
     let alive = |who: &Identity| panic!("{who:?}");
-    ledger.find_dead(device, ada, &alive, |_| true, |at| panic!("{at}"), |ns| panic!("{ns}"));
+    ledger.find_dead(device, ada, &alive, |_| true, |at| panic!("{at}"), |left| panic!("{left:?}"));
 }
 
 /// Memory is reaped whenever it is needed; owed time stays until a process with a compute limit looks for it.
@@ -56,6 +64,25 @@ fn what_was_left_outlives_the_slot() {
     let other = ledger.device([8; 16]).unwrap();
     assert_eq!(found(&ledger, other, ada, &[]), [0; 0], "another device's");
     assert_eq!(found(&ledger, device, ada, &[]), [9]);
+}
+
+#[test]
+fn when_the_dead_last_lived_is_found_with_it() {
+    let (ledger, device, ada) = ready();
+    let left = |tell: &dyn Fn(Slot)| {
+        let bea = claim(&ledger, 2);
+        tell(bea);
+        ledger.unfinished(bea, device, Some(7 * MS));
+        assert_eq!(ledger.reap(&|who| who.pid == 1), 1);
+        let mut found = Vec::new();
+        ledger.find_dead(device, ada, &|_| false, |_| false, |_| (), |left| found.push(left));
+        assert_eq!(found.len(), 1);
+        found.first().copied().map(|left: Unfinished| left.alive_at.map(|ns| ns / MS))
+    };
+    assert_eq!(left(&|_| ()), Some(None));
+    assert_eq!(left(&|bea| ledger.alive_at(bea, device, Some(9 * MS))), Some(Some(9)));
+    assert_eq!(left(&|_| ()), Some(None), "what an earlier process of the slot said");
+    assert_eq!(left(&|bea| ledger.alive_at(bea, device, None)), Some(None));
 }
 
 #[test]
@@ -106,7 +133,7 @@ fn of_those_that_show_something_the_dead_are_found() {
             asked.set(asked.get() + 1);
             living.contains(&who.pid)
         };
-        let owed = |ns| panic!("{ns}");
+        let owed = |left| panic!("{left:?}");
         ledger.find_dead(device, ada, &alive, |at| at == shows, |at| found.push(at), owed);
         (found, asked.get())
     };
@@ -128,6 +155,13 @@ fn who_left_work_is_dead_and_who_has_its_slot_lives() {
     assert_eq!(cid.index(), bea.index());
     let (mut died, mut owed) = (Vec::new(), Vec::new());
     let alive = |who: &Identity| who.pid == 3;
-    ledger.find_dead(device, ada, &alive, |_| true, |at| died.push(at), |ns| owed.push(ns / MS));
+    ledger.find_dead(
+        device,
+        ada,
+        &alive,
+        |_| true,
+        |at| died.push(at),
+        |left| owed.push(left.paid_until / MS),
+    );
     assert_eq!((died, owed), (vec![], vec![7]));
 }

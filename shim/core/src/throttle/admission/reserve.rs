@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Admission, bucket::PERIOD_NS};
+use super::{Admission, bucket::PERIOD_NS, dead::Unfinished};
 use crate::{
     throttle::{
         allowance::{Allowance, Taken},
@@ -46,9 +46,6 @@ const UNKNOWN_LENT_NS: u64 = 3 * PERIOD_NS;
 /// The guess for an unmeasured launch that cannot be held back doubles with each other one in flight, at most this
 /// often: its caller waits for what is reserved, so a queue of unknown work grows slowly, whatever the length of each.
 const MOST_GUESS_DOUBLINGS: u64 = 12;
-/// The largest debt that a dead process can leave. Up to its death a thread looked for the end of its work, so that did not
-/// end long before, unless the process was stopped.
-const LEFT_NS: u64 = 60_000_000_000;
 
 impl Admission<'_> {
     /// Closes the thread's allowance and reserves for the operation and, if its cost is known, for a new allowance after
@@ -67,10 +64,11 @@ impl Admission<'_> {
         if reserved.is_collective && self.shares.share() != Share::FULL {
             self.gang.begins(now);
         }
-        // A launch through a closed gate gets no allowance; while estimates are doubted, every launch comes here.
+        // A launch through a closed gate gets no allowance; while estimates are doubted, every launch comes here, and where
+        // nothing looks at launches that have no event.
         let known = charging.costs().small(launch.signature).is_some();
-        let lets_in =
-            (known || reserved.is_collective) && self.is_open && !charging.is_doubtful(now);
+        let is_shut = !self.is_open || self.is_unwatched || charging.is_doubtful(now);
+        let lets_in = (known || reserved.is_collective) && !is_shut;
         let (prepaid, launches) =
             if lets_in { (self.allowance_ns(timeline), ALLOWANCE_LAUNCHES) } else { (0, 0) };
         let (taken, before, unused) = match timeline.stream_mut(id) {
@@ -179,9 +177,9 @@ impl Admission<'_> {
     }
 
     /// Charges the unfinished work of a dead process of the same bucket. Returns the charge.
-    pub(crate) fn inherit(&mut self, paid_until: u64, now: u64) -> u64 {
-        let owed = now.saturating_sub(paid_until).min(LEFT_NS);
-        self.shares.charge_as_of(paid_until, owed, now);
+    pub(crate) fn inherit(&mut self, left: Unfinished, now: u64) -> u64 {
+        let owed = left.owed(now);
+        self.shares.charge_as_of(left.paid_until, owed, now);
         owed
     }
 

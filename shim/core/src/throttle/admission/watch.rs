@@ -44,6 +44,14 @@ impl Admission<'_> {
         self.shares.share() != Share::FULL
     }
 
+    /// Sets whether anything looks at what is in flight between the calls of the program. If not, each launch is measured by
+    /// itself: of those out of an allowance, none would show what they took before the next call.
+    pub(crate) fn set_watched<E>(&mut self, watched: bool, now: u64, timeline: &mut Timeline<E>) {
+        if core::mem::replace(&mut self.is_unwatched, !watched) == watched && !watched {
+            self.close_allowances(now, timeline);
+        }
+    }
+
     /// Reserves what work in flight takes beyond what was expected.
     pub(crate) fn follow_late<E>(
         &mut self,

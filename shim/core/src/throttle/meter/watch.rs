@@ -1,7 +1,7 @@
 //! What is done about work in flight whether or not the program makes a call: its own, and that of processes that have died.
 
 use super::Meter;
-use crate::throttle::{event::Events, timeline::late::Unmarked};
+use crate::throttle::{admission::dead::Unfinished, event::Events, timeline::late::Unmarked};
 
 impl<E> Meter<'_, E> {
     /// Sets whether there are other processes of the container on the device. Assumed false until set.
@@ -13,6 +13,13 @@ impl<E> Meter<'_, E> {
     #[must_use]
     pub fn wants_watch(&self) -> bool {
         self.admission.is_limited()
+    }
+
+    /// Sets whether [`watch`](Self::watch) is called. Assumed true until set: a launch that finds out comes before any that
+    /// has no event.
+    pub fn set_watched(&mut self, watched: bool, now: u64) {
+        let Self { admission, timeline, .. } = self;
+        admission.set_watched(watched, now, timeline);
     }
 
     /// Returns whether other processes of the container may be waiting for the end of a launch of unknown length: then
@@ -61,10 +68,10 @@ impl<E> Meter<'_, E> {
         timeline.is_in_flight() || timeline.unmarked_since().is_some()
     }
 
-    /// Charges the unfinished work of a dead process of the same bucket that had paid up to `paid_until`. Returns the
-    /// charge. The time of its death is unknown: it is at most now.
-    pub fn inherit(&mut self, paid_until: u64, now: u64) -> u64 {
-        self.admission.inherit(paid_until, now)
+    /// Charges the unfinished work of a dead process of the same bucket. Returns the charge. The time of its death is
+    /// unknown: it is at most now.
+    pub fn inherit(&mut self, left: Unfinished, now: u64) -> u64 {
+        self.admission.inherit(left, now)
     }
 
     /// Records that the process with this number of the container has died.

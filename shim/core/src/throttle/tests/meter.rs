@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::desk::{Bench, KERNEL, MS, NOW};
 use crate::{
     sync::Word,
-    throttle::{Launch, Reached, Signature, timeline::PENDING},
+    throttle::{Launch, Reached, Signature, Unfinished, timeline::PENDING},
     units::{ComputeLimit, Share},
 };
 
@@ -47,7 +47,10 @@ fn what_a_dead_process_owes_is_bounded() {
     for (ago, owed) in [(200 * MS, 200 * MS), (900_000 * MS, 60_000 * MS)] {
         let word = Word::default();
         let mut bench = Bench::new(&word, 50);
-        assert_eq!(bench.meter.inherit(NOW - ago, NOW), owed);
+        assert_eq!(
+            bench.meter.inherit(Unfinished { paid_until: NOW - ago, alive_at: None }, NOW),
+            owed
+        );
         let full = i64::try_from(bench.bucket.capacity_ns()).unwrap();
         let since = i64::try_from(ago / 2).unwrap();
         assert_eq!(bench.balance(), (full + since - i64::try_from(owed).unwrap()).min(full));

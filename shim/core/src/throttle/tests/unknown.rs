@@ -6,8 +6,8 @@ use super::desk::{Bench, KERNEL, MS, NOW};
 use crate::{
     sync::Word,
     throttle::{
-        Bucket, DEVICE_WORDS, DeviceWords, Gang, Launch, Meter, Reached, Signature, Verdict,
-        admission::unknown::UnknownLaunches,
+        Bucket, DEVICE_WORDS, DeviceWords, Gang, Launch, Meter, Reached, Signature, Unfinished,
+        Verdict, admission::unknown::UnknownLaunches,
     },
     units::Share,
 };
@@ -155,7 +155,8 @@ fn a_dead_process_owes_what_its_launch_in_flight_has_used() {
     second.meter.sibling_died(3);
     assert!(!second.launch(NEW), "that one had none");
     second.meter.sibling_died(1);
-    assert_eq!(second.meter.inherit(paid_until, now), now - paid_until);
+    let left = Unfinished { paid_until, alive_at: Some(now) };
+    assert_eq!(second.meter.inherit(left, now), now - paid_until);
     assert!(!second.launch(NEW));
 }
 

@@ -52,6 +52,20 @@ fn launches_without_an_event_are_charged_while_they_run_and_when_they_have_ended
     assert_eq!(bench.meter.paid_until(), None);
 }
 
+/// Where the system allows no thread, or the process is ending.
+#[test]
+fn where_nothing_looks_each_launch_is_measured() {
+    let word = Word::default();
+    let mut bench = with_allowance(&word);
+    bench.meter.set_watched(false, bench.now);
+    assert!(!bench.allowance.spend(10_000), "it is closed");
+    bench.run(KNOWN, 10_000);
+    assert!(!bench.allowance.spend(10_000));
+    bench.meter.set_watched(true, bench.now);
+    bench.run(KNOWN, 10_000);
+    assert!(bench.allowance.spend(10_000));
+}
+
 #[test]
 fn launches_that_are_over_cost_what_was_expected() {
     let word = Word::default();
