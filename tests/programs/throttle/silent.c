@@ -42,6 +42,10 @@ static int work(void)
     for (int i = 0; i < 50; i++)
         if (launch(10000) || cuCtxSynchronize())
             return 2;
+    /* The first of these may come to the gate, the others are paid for already. */
+    for (int i = 0; i < 3; i++)
+        if (launch(10000))
+            return 3;
     return launch(length) ? 3 : 0;
 }
 
