@@ -4,11 +4,16 @@
 use crate::{BEGIN, LAUNCH, MS, WAIT, about, lasts, obey, under};
 use gpucap_tests::{Program, Result, Run, trial};
 use libtest_mimic::Trial;
+use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
 
 /// How long the work takes.
 const LONG_MS: u64 = 600;
+
+/// How many launches come before it. Nearly all are paid for already by one before them; by chance the long one is not. It is
+/// not by chance in one of these.
+const TIMES: [u32; 3] = [50, 57, 64];
 
 pub(crate) fn trials() -> Vec<Trial> {
     let each = |name, way, stream, ms| trial(name, move || charged(way, stream, ms));
@@ -24,47 +29,58 @@ pub(crate) fn trials() -> Vec<Trial> {
             None,
             LONG_MS / 2,
         ),
-        each("who launches in a function that runs at the end has paid", "atexit", None, LONG_MS),
-        trial("who is allowed no thread has paid, or the next one does", without_thread),
+        trial("who launches in a function that runs at the end has paid", || {
+            each_time("atexit", &[])
+        }),
+        // The program has a `pthread_create` that fails.
+        trial("who is allowed no thread has paid, or the next one does", || {
+            each_time("exit", &["-DNO_THREADS", "-rdynamic"])
+        }),
         trial("the time until the next process begins is not owed by who was killed", restarted),
         trial("no more is launched behind such a kernel than was paid for", held_back),
     ]
 }
 
-fn silent(run: &Run, way: &str, stream: Option<&str>, flags: &[&'static str]) -> Result<Run> {
-    let program = Program::new("silent").flags(&[&["-lcuda"], flags].concat()).build()?;
-    let run = run.clone().program(&program).arg(way).arg(LONG_MS.to_string());
-    Ok(match stream {
-        Some(stream) => run.arg(stream),
-        None => run,
-    })
-}
-
 /// The next process finds out what an earlier one owes.
 fn charged(way: &str, stream: Option<&str>, ms: u64) -> Result {
-    charged_after(way, stream, &[], ms, Duration::ZERO)
+    let program = silent(&[])?;
+    let [times, ..] = TIMES;
+    charged_after(&program, (way, times), stream, ms, Duration::ZERO)
 }
 
 /// When it died is not known to a process that begins later.
 fn restarted() -> Result {
-    charged_after("die", None, &[], LONG_MS / 2, Duration::from_secs(3))
+    let [times, ..] = TIMES;
+    charged_after(&silent(&[])?, ("die", times), None, LONG_MS / 2, Duration::from_secs(3))
 }
 
-/// The program has a `pthread_create` that fails.
-fn without_thread() -> Result {
-    let flags = ["-DNO_THREADS", "-rdynamic"];
-    charged_after("exit", None, &flags, LONG_MS, Duration::ZERO)
+fn each_time(way: &str, flags: &[&'static str]) -> Result {
+    let program = silent(flags)?;
+    let mut each = TIMES.into_iter();
+    each.try_for_each(|times| charged_after(&program, (way, times), None, LONG_MS, Duration::ZERO))
+}
+
+fn silent(flags: &[&'static str]) -> Result<PathBuf> {
+    Program::new("silent").flags(&[&["-lcuda"], flags].concat()).build()
+}
+
+fn runs(run: &Run, program: &Path, (way, times): (&str, u32), stream: Option<&str>) -> Run {
+    let run = run.clone().program(program).arg(way).arg(LONG_MS.to_string()).arg(times.to_string());
+    match stream {
+        Some(stream) => run.arg(stream),
+        None => run,
+    }
 }
 
 fn charged_after(
-    way: &str,
+    program: &Path,
+    (way, times): (&str, u32),
     stream: Option<&str>,
-    flags: &[&'static str],
     ms: u64,
     pause: Duration,
 ) -> Result {
     let run = under("50", "caller")?;
-    let output = silent(&run, way, stream, flags)?.output()?;
+    let output = runs(&run, program, (way, times), stream).output()?;
     if way != "die" {
         output.success()?;
     }
@@ -77,9 +93,10 @@ fn charged_after(
 /// Processes one after the other, each with one such kernel, of which it waits for none.
 fn held_back() -> Result {
     let run = under("50", "caller")?;
+    let program = silent(&[])?;
     let began = std::time::Instant::now();
-    for _ in 0..4 {
-        silent(&run, "exit", None, &[])?.output()?.success()?;
+    for times in TIMES.into_iter().chain([71]) {
+        runs(&run, &program, ("exit", times), None).output()?.success()?;
     }
     // Three of them are paid for, but for what the bucket holds.
     lasts("passed", u64::try_from(began.elapsed().as_nanos()).unwrap_or(0), 4_000 * MS..=u64::MAX)

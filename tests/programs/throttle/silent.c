@@ -1,6 +1,6 @@
 /*
- * silent WAY MILLISECONDS [default|thread]: launches a function that takes 10 us fifty times, waits for each, and launches it
- * once more, so that it takes that long, in a stream of its own, or the default one of all threads, or of the thread. Then it makes no call until that has ended,
+ * silent WAY MILLISECONDS TIMES [default|thread]: launches a function that takes 10 us so often, waits for each, and launches
+ * it once more, so that it takes that long, in a stream of its own, or the default one of all threads, or of the thread. Then it makes no call until that has ended,
  * as one does who looks for a result in memory; and `exit`: ends without a wait, `again`: launches once more and waits,
  * `die`: is killed halfway, `atexit`: does all that once more in a function that the process runs as it ends. Linked with
  * -lcuda; with -DNO_THREADS -rdynamic no thread can be made.
@@ -14,6 +14,7 @@
 static CUfunction kernel;
 static CUstream stream;
 static uint64_t length;
+static int times;
 
 static int launch(uint64_t ns)
 {
@@ -39,13 +40,9 @@ int pthread_create(void *thread, const void *attributes, void *(*start)(void *),
 
 static int work(void)
 {
-    for (int i = 0; i < 50; i++)
+    for (int i = 0; i < times; i++)
         if (launch(10000) || cuCtxSynchronize())
             return 2;
-    /* The first of these may come to the gate, the others are paid for already. */
-    for (int i = 0; i < 3; i++)
-        if (launch(10000))
-            return 3;
     return launch(length) ? 3 : 0;
 }
 
@@ -64,13 +61,14 @@ int main(int argc, char **argv)
     int is_late = argc > 1 && !strcmp(argv[1], "atexit");
     if (is_late)
         atexit(at_exit);
-    if (argc < 3 || cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context) ||
+    if (argc < 4 || cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context) ||
         cuModuleLoadData(&module, "image") || cuModuleGetFunction(&kernel, module, "spin_ns") ||
-        (argc == 3 && cuStreamCreate(&stream, 1)))
+        (argc == 4 && cuStreamCreate(&stream, 1)))
         return 1;
-    if (argc > 3 && !strcmp(argv[3], "thread"))
+    if (argc > 4 && !strcmp(argv[4], "thread"))
         stream = CU_STREAM_PER_THREAD;
     length = strtoull(argv[2], NULL, 10) * 1000000;
+    times = atoi(argv[3]);
     if (is_late)
         return launch(10000) || cuCtxSynchronize();
     int failed = work();
