@@ -186,7 +186,7 @@ impl<E> Stream<E> {
         self.pending.front().is_some_and(|front| front.fenced && front.mark.is_some())
     }
 
-    /// Returns since when the device has certainly been at what is at its front, if nothing else of it is known. UnmarkedLaunches a
+    /// Returns since when the device has certainly been at what is at its front, if nothing else of it is known. Behind a
     /// fence that is so only once the operation has begun.
     pub(crate) fn at_front_since(&self) -> Option<u64> {
         let front = self.pending.front()?;
