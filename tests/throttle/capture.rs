@@ -122,19 +122,21 @@ fn replayed() -> Result {
     lasts("busy time", run.busy_ns()?, about(30 * MS))
 }
 
-/// Each of these begins a capture and leaves none: questions about events are asked in the usual mode again.
+/// Each of these begins a capture and leaves none: questions about events are asked in the usual mode again. But what becomes
+/// of the capture of a stream that is destroyed is documented nowhere.
 fn over() -> Result {
     let own = "call cuCtxCreate_v2 &g 0 0";
     let begin = "call cuStreamBeginCapture_v2 d 0";
-    let ways: [&[&str]; 6] = [
-        &[STREAM, begin, RECORDED, END],
-        &[STREAM, begin, "call cuStreamDestroy_v2 12345", "call cuStreamDestroy_v2 d"],
-        &[STREAM, begin, begin, "call cuStreamSynchronize d", END],
-        &[own, STREAM, begin, "call cuCtxDestroy_v2 g"],
-        &[STREAM, begin, "call cuDevicePrimaryCtxReset_v2 0"],
-        &[STREAM, begin, "call cuStreamEndCapture 12345 &e", END],
+    let destroyed = [STREAM, begin, "call cuStreamDestroy_v2 12345", "call cuStreamDestroy_v2 d"];
+    let ways: [(&[&str], _); 6] = [
+        (&[STREAM, begin, RECORDED, END], 0..=0),
+        (&destroyed, 2..=99),
+        (&[STREAM, begin, begin, "call cuStreamSynchronize d", END], 0..=0),
+        (&[own, STREAM, begin, "call cuCtxDestroy_v2 g"], 0..=0),
+        (&[STREAM, begin, "call cuDevicePrimaryCtxReset_v2 0"], 0..=0),
+        (&[STREAM, begin, "call cuStreamEndCapture 12345 &e", END], 0..=0),
     ];
-    for way in ways {
+    for (way, in_another_mode) in ways {
         let run = under("50", "caller")?;
         let trace = run.directory().join("trace");
         let run = run.env("STUB_GPU_TRACE", &trace);
@@ -146,7 +148,7 @@ fn over() -> Result {
         let asked = ["cuEventQuery", "cuThreadExchangeStreamCaptureMode"]
             .map(|question| after.matches(question).count());
         within(&format!("questions after {way:?}"), asked[0], 1..=99)?;
-        within(&format!("in another mode after {way:?}"), asked[1], 0..=0)?;
+        within(&format!("in another mode after {way:?}"), asked[1], in_another_mode)?;
     }
     Ok(())
 }

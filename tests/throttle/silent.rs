@@ -11,13 +11,34 @@ use std::time::Duration;
 /// How long the work takes.
 const LONG_MS: u64 = 600;
 
+/// Ways to keep the library from seeing that a stream is busy, and how much of [`LONG_MS`] has passed when the process ends.
+const HIDDEN: [(&str, &str, u64); 11] = [
+    ("while another stream is captured", "capture", LONG_MS),
+    ("in a stream that begins a capture and is destroyed", "destroy", LONG_MS),
+    ("in another thread's default stream, whose context ends", "context", LONG_MS),
+    ("before launches that leave its stream no rest", "restless", LONG_MS),
+    ("before launches that are refused", "refused", LONG_MS),
+    ("while its context is reset, by who is killed", "reset", LONG_MS - 50),
+    ("in a function that runs at the end, at once", "exit", LONG_MS),
+    ("in such a function, when the library's thread has gone", "late", LONG_MS),
+    ("in one of more streams than there are places", "crowd", LONG_MS),
+    ("beside waits for another stream", "calls", LONG_MS),
+    ("that the driver is long in taking", "delayed", LONG_MS),
+];
+
+/// Of all ways, those in which the process is killed.
+const KILLED: [&str; 4] = ["die", "restless", "refused", "reset"];
+
 /// How many launches come before it. Nearly all are paid for already by one before them; by chance the long one is not. It is
 /// not by chance in one of these.
 const TIMES: [u32; 3] = [50, 57, 64];
 
 pub(crate) fn trials() -> Vec<Trial> {
     let each = |name, way, stream, ms| trial(name, move || charged(way, stream, ms));
-    vec![
+    let hidden = HIDDEN.map(|(name, way, ms)| {
+        trial(format!("a long kernel is paid for {name}"), move || hidden(way, ms))
+    });
+    let trials = vec![
         each("who ends without a wait has paid for a long kernel", "exit", None, LONG_MS),
         each("who looks for the result in memory has paid", "again", None, LONG_MS),
         each("the same in the default stream", "again", Some("default"), LONG_MS),
@@ -37,8 +58,10 @@ pub(crate) fn trials() -> Vec<Trial> {
             each_time("exit", &["-DNO_THREADS", "-rdynamic"])
         }),
         trial("the time until the next process begins is not owed by who was killed", restarted),
+        trial("the time that a process takes to end is not owed", ends_slowly),
         trial("no more is launched behind such a kernel than was paid for", held_back),
-    ]
+    ];
+    trials.into_iter().chain(hidden).collect()
 }
 
 /// The next process finds out what an earlier one owes.
@@ -72,6 +95,22 @@ fn runs(run: &Run, program: &Path, (way, times): (&str, u32), stream: Option<&st
     }
 }
 
+fn unseen() -> Result<PathBuf> {
+    Program::new("unseen").flags(&["-lcuda", "-pthread"]).build()
+}
+
+/// Its kernel has ended long before it: what a process does as it ends is not charged.
+fn ends_slowly() -> Result {
+    let [times, ..] = TIMES;
+    charged_after(&unseen()?, ("slow", times), None, 60, Duration::ZERO)
+}
+
+fn hidden(way: &str, ms: u64) -> Result {
+    let program = unseen()?;
+    let mut each = TIMES.into_iter();
+    each.try_for_each(|times| charged_after(&program, (way, times), None, ms, Duration::ZERO))
+}
+
 fn charged_after(
     program: &Path,
     (way, times): (&str, u32),
@@ -81,7 +120,7 @@ fn charged_after(
 ) -> Result {
     let run = under("50", "caller")?;
     let output = runs(&run, program, (way, times), stream).output()?;
-    if way != "die" {
+    if !KILLED.contains(&way) {
         output.success()?;
     }
     sleep(pause);

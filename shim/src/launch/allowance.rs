@@ -64,7 +64,10 @@ fn begin(
     let Some((context, standing)) = standing(copy, session, handle) else {
         return StreamLookup::Unknown;
     };
-    session.streams.sweep(sys::thread_exists, |entry, id| entry.gate.end_stream(id));
+    session.streams.sweep(sys::thread_exists, |entry, id| {
+        entry.gate.fence_latest(copy, id);
+        entry.gate.end_stream(id);
+    });
     let Some(gate) = &standing.time else {
         session.streams.enter_free(key);
         return StreamLookup::Known(None);

@@ -31,14 +31,13 @@ pub(crate) fn stream_ends(call: &Call, stream: CUstream, next: impl Next<CuError
         let _errno = sys::Errno::keep();
         // Its work goes on, and only an event will show for how long.
         if let StreamLookup::Known(Some(entry)) = session.streams.find(ending) {
-            entry.gate.fence(call.driver, entry, stream);
+            entry.gate.fence_in(call.driver, entry, stream);
         }
         session.streams.end(|key, _| *key == ending, |entry, id| entry.gate.end_stream(id));
     }
-    let captures = session.captures.end(|capture| capture.stream == ending);
     let answer = next();
-    if answer.is_err() {
-        captures.into_iter().for_each(|capture| session.captures.begin(capture));
+    if answer.is_ok() {
+        session.captures.outlive(|capture| capture.stream == ending);
     }
     answer.map(drop)
 }
@@ -57,7 +56,16 @@ fn settle_all(call: &Call, session: &Session, of_it: impl Fn(&StreamEntry) -> bo
     for (handle, entry) in session.streams.with_handles(|_, entry| of_it(entry)) {
         entry.gate.fence_in(call.driver, entry, handle);
     }
+    for entry in session.streams.of_other_threads(|_, entry| of_it(entry)) {
+        fence_latest(call, entry);
+    }
     session.budget.gates().for_each(|gate| gate.settle_all(call.driver));
+}
+
+/// Marks where the work of another thread's default stream ends.
+fn fence_latest(call: &Call, entry: &StreamEntry) {
+    entry.forget_latest_launch();
+    entry.stream().id.into_iter().for_each(|id| entry.gate.fence_latest(call.driver, id));
 }
 
 /// Ends a context, with its streams and events. Work in flight is charged up to the driver's return: the driver waits
@@ -153,6 +161,9 @@ pub(crate) fn names_end(
                 entry.gate.fence(call.driver, entry, stream);
             });
         }
+        for entry in session.streams.of_other_threads(of_it) {
+            fence_latest(call, entry);
+        }
         session.captures.end(|capture| capture.stream.is_default_of(name));
         let end = |entry: &StreamEntry, id| entry.gate.end_stream(id);
         session.streams.end(|key, _| key.is_default_of(name), end);
@@ -169,8 +180,9 @@ pub(crate) fn names_end(
 }
 
 /// Begins a capture: until it has ended, and while the driver begins it, no call may be made that would invalidate
-/// it.
+/// it. What was launched in the stream before runs on, and nothing can be recorded behind it any more: it is marked now.
 pub(crate) fn capture_begins(call: &Call, stream: CUstream, next: impl Next<CuError>) -> CuResult {
+    super::fence(call, StreamRef::named(call, stream));
     let capture = Session::begun().and_then(|session| Some((session, capture(call, stream)?)));
     if let Some((session, capture)) = capture {
         session.captures.begin(capture);

@@ -34,10 +34,8 @@ pub(crate) fn launch(
         return aside(move || slow_path(&call, work, stream, next));
     }
     let answer = next();
-    if answer.is_err()
-        && let Some(allowance) = allowance
-    {
-        allowance.prepaid.put_back(cost);
+    if let Some(allowance) = allowance {
+        allowance.has_returned(cost, answer.is_ok());
     }
     answer.map(drop)
 }
@@ -107,7 +105,8 @@ fn slow_path(call: &Call, work: Work, stream: StreamRef, next: impl Next<CuError
         latest.iter().for_each(|latest| latest.begins());
         let answer = next();
         latest.iter().for_each(|latest| latest.has_returned(call.driver, stream.handle()));
-        return answer.map(drop).inspect_err(|_| allowance.prepaid.put_back(cost));
+        allowance.has_returned(cost, answer.is_ok());
+        return answer.map(drop);
     }
     if !driver::time::carries_out(call.driver, stream.handle()) {
         return next().map(drop);
@@ -166,7 +165,7 @@ impl Running {
         if launched {
             self.entry.gate.launched(call.driver, admitted, self.stream.handle());
         } else {
-            self.entry.gate.refused(admitted);
+            self.entry.gate.refused(call.driver, admitted);
         }
     }
 }

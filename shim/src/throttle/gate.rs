@@ -269,17 +269,28 @@ impl Gate {
         });
     }
 
-    /// Looks at what is in flight. Returns when to do so again.
-    fn look_in_flight(&self, copy: &DriverCopy) -> Option<u64> {
+    /// Looks at what is in flight, at all of it if that `hurries`, as far as the driver `may` be asked once the lock is had.
+    /// Returns when to do so again.
+    fn look_in_flight(
+        &self,
+        copy: &DriverCopy,
+        hurries: bool,
+        may: impl Fn() -> bool,
+    ) -> Option<u64> {
         let now = sys::monotonic_ns();
-        if self.with(|inside| inside.meter.is_watch_due(now)) == Some(false) {
-            return Some(now.saturating_add(CALLS_NS));
+        let is_due = self.with(|inside| inside.meter.is_watch_due(now)) != Some(false);
+        if is_due || hurries {
+            self.look_around(now, false);
         }
-        self.look_around(now, false);
         self.asking(copy, |inside| {
             let Inside { meter, timing, .. } = inside;
-            timing.any_context()?;
-            meter.watch(now, &mut timing.reader(copy))
+            timing.any_context().filter(|_| may())?;
+            let mut events = timing.reader(copy);
+            if is_due || hurries {
+                return meter.watch(now, &mut events);
+            }
+            meter.watch_unmarked(now, &mut events);
+            Some(now.saturating_add(CALLS_NS))
         })
         .flatten()
     }

@@ -3,11 +3,12 @@
 //! Most streams have the same name in each thread. The default stream of a thread has one in that only: it records an event
 //! behind each launch, and others ask about that.
 
+use super::captures;
 use super::timing::ContextId;
 use crate::driver::DriverCopy;
 use crate::driver::cuda::time as driver;
 use crate::sys;
-use core::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use gpucap_abi::cuda::{CUevent, CUstream};
 use gpucap_core::throttle::StreamId;
 use std::collections::HashMap;
@@ -38,20 +39,25 @@ impl AskedStreams {
         self.0.get(&id)?.as_ref().map(|(asked, context)| (asked, *context))
     }
 
-    /// Forgets a stream. Returns the event that was behind its launches, and its context.
-    pub(crate) fn leave(&mut self, id: StreamId) -> Option<(CUevent, ContextId)> {
+    /// Forgets a stream. Returns what was behind its launches, and its context.
+    pub(crate) fn leave(&mut self, id: StreamId) -> Option<(Arc<LatestLaunch>, ContextId)> {
         match self.0.remove(&id)?? {
-            (Asked::Latest(latest), context) => Some((latest.event, context)),
+            (Asked::Latest(latest), context) => Some((latest, context)),
             (Asked::Stream(_), _) => None,
         }
     }
 }
 
 impl Asked {
-    /// Whether the device has done all that the stream had; `None` if the driver does not say.
+    /// Whether the device has done all that the stream had; `None` if the driver does not say, and if a question about the
+    /// stream would invalidate what is captured. It can become part of a capture later only by a call that has its launches
+    /// marked first, under the lock of the device: then nothing is asked about it.
     pub(crate) fn is_idle(&self, copy: &DriverCopy) -> Option<bool> {
         match self {
-            Self::Stream(stream) => driver::is_idle(copy, *stream),
+            Self::Stream(stream) => {
+                let may_ask = !captures::is_any() || driver::carries_out(copy, *stream);
+                may_ask.then(|| driver::is_idle(copy, *stream)).flatten()
+            }
             Self::Latest(latest) => latest.is_idle(copy),
         }
     }
@@ -60,6 +66,9 @@ impl Asked {
 /// An event behind the latest launch of such a stream; only its thread records it.
 pub(crate) struct LatestLaunch {
     event: CUevent,
+    /// When the driver was asked to record it the latest time, and how long that took.
+    asked: AtomicU64,
+    took: AtomicU64,
     /// The driver is being called for a launch.
     is_launching: AtomicBool,
 }
@@ -67,7 +76,8 @@ pub(crate) struct LatestLaunch {
 impl LatestLaunch {
     /// Takes this event, of the stream's context.
     pub(crate) fn new(event: CUevent) -> Self {
-        Self { event, is_launching: AtomicBool::new(false) }
+        let (asked, took) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self { event, asked, took, is_launching: AtomicBool::new(false) }
     }
 
     /// A launch begins.
@@ -78,8 +88,17 @@ impl LatestLaunch {
     /// The driver has returned.
     pub(crate) fn has_returned(&self, copy: &DriverCopy, stream: CUstream) {
         let _errno = sys::Errno::keep();
-        let _ = driver::record(copy, self.event, stream);
+        let asked = sys::monotonic_ns();
+        if driver::record(copy, self.event, stream).is_some() {
+            self.asked.store(asked, SeqCst);
+            self.took.store(sys::monotonic_ns().saturating_sub(asked), SeqCst);
+        }
         self.is_launching.store(false, SeqCst);
+    }
+
+    /// The event, when it was recorded, and how long that took.
+    pub(crate) fn recorded(&self) -> (CUevent, u64, u64) {
+        (self.event, self.asked.load(SeqCst), self.took.load(SeqCst))
     }
 
     /// Whether the device has done that launch; `None` if the driver does not say.

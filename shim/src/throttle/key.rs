@@ -16,6 +16,10 @@ pub(crate) struct Key {
 }
 
 impl Key {
+    /// No stream's: the legacy default stream of a context has that context.
+    pub(crate) const NONE: Self =
+        Self { stream: CUstream::NULL, context: CUcontext::NULL, thread: 0 };
+
     /// Returns the key of a stream with a handle of its own; `None` for the names of default streams.
     pub(crate) fn of_handle(stream: CUstream) -> Option<Self> {
         let own = stream.address() > CU_STREAM_PER_THREAD.address();

@@ -72,6 +72,11 @@ impl StreamEntry {
         })
     }
 
+    /// The next launch makes another one.
+    pub(crate) fn forget_latest_launch(&self) {
+        *self.latest.lock() = None;
+    }
+
     /// Returns the allowance of the calling thread, which has this number.
     pub(crate) fn allowance(&'static self, thread: u32) -> &'static ThreadAllowance {
         let mut allowances = self.allowances.lock();
@@ -96,18 +101,29 @@ impl StreamEntry {
 }
 
 impl ThreadAllowance {
-    /// Takes the cost of a launch. `None` if the allowance does not cover it, and if its stream may be capturing, in
-    /// which case the launch runs nothing.
+    /// Takes the cost of a launch. `None` if the allowance does not cover it, if its stream may be capturing, in which case the
+    /// launch runs nothing, and if the process is ending.
     #[expect(
         clippy::inline_always,
         reason = "on the way of each launch; a call of it would be half as much again"
     )]
     #[inline(always)]
     pub(crate) fn take(&self, signature: Signature) -> Option<u32> {
-        if captures::is_any() {
+        if !captures::allow_prepaid() {
             return None;
         }
         self.costs.small(signature).filter(|cost| self.prepaid.spend(*cost))
+    }
+}
+
+impl ThreadAllowance {
+    /// The driver has returned from a launch that took this much, and has taken it or not.
+    #[inline]
+    pub(crate) fn has_returned(&self, cost: u32, is_taken: bool) {
+        if !is_taken {
+            self.prepaid.put_back(cost);
+        }
+        self.prepaid.returned();
     }
 }
 
@@ -232,6 +248,18 @@ impl StreamTable {
         let named = named.filter_map(|(key, entry)| Some((key, (*entry)?)));
         let named = named.filter(|(key, entry)| wanted(key, entry));
         named.map(|(key, entry)| (key.stream, entry)).collect()
+    }
+
+    /// Returns those that have a name in another thread only.
+    pub(crate) fn of_other_threads(
+        &self,
+        mut wanted: impl FnMut(&Key, &StreamEntry) -> bool,
+    ) -> Vec<&'static StreamEntry> {
+        let others = |key: &Key| key.thread != 0 && key.thread != sys::thread();
+        let known = self.known.lock();
+        let entries = known.iter().filter(|(key, _)| others(key));
+        let entries = entries.filter_map(|(key, entry)| Some((key, (*entry)?)));
+        entries.filter(|(key, entry)| wanted(key, entry)).map(|(_, entry)| entry).collect()
     }
 
     /// Returns the streams in use for which `wanted` is true.

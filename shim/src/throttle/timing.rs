@@ -7,7 +7,6 @@
 //! Events are made in the stream's context and reused; they end with it. No call here is made with an event of a
 //! context that has ended: its number is then unknown.
 
-use super::captures;
 use super::idle::AskedStreams;
 use crate::driver::DriverCopy;
 use crate::driver::cuda::{current_context, time as driver};
@@ -143,9 +142,17 @@ impl Timing {
 
     /// Forgets a stream, before the driver ends it.
     pub(crate) fn leave(&mut self, id: StreamId) {
-        if let Some((event, context)) = self.streams.leave(id) {
-            self.keep(Spare { event, context });
+        if let Some(mark) = self.latest(id) {
+            self.keep(mark.unused());
         }
+    }
+
+    /// Takes the event behind the latest launch of a stream about which nothing else can be asked. From here on nothing is
+    /// asked about the stream.
+    pub(crate) fn latest(&mut self, id: StreamId) -> Option<Mark> {
+        let (latest, context) = self.streams.leave(id)?;
+        let (event, asked, took) = latest.recorded();
+        Some(Mark { event, context, asked, took })
     }
 
     /// Returns the number of a context in which something has been launched.
@@ -295,8 +302,7 @@ impl Events for Reader<'_> {
     fn is_idle(&mut self, stream: StreamId) -> Option<bool> {
         let Self { timing, copy } = self;
         let (asked, context) = timing.streams.get(stream)?;
-        // A question would invalidate what is captured.
-        let handle = timing.handle(context).filter(|_| !captures::is_any())?;
+        let handle = timing.handle(context)?;
         driver::in_context(copy, handle, || asked.is_idle(copy)).flatten()
     }
 }

@@ -75,7 +75,11 @@ impl<'a> World<'a> {
             State::Next => self.begin(thread),
             State::Asking { stream, kernel, called } => self.ask(thread, stream, kernel, called),
             State::Admitted { stream, kernel, permit } => {
-                self.submit(thread, stream, kernel, permit)
+                let is_prepaid = permit.is_none();
+                self.submit(thread, stream, kernel, permit);
+                if is_prepaid {
+                    self.threads[thread].allowances[stream].returned();
+                }
             }
             State::Launched { stream, returned, ended } => {
                 let mut took = self.setup.meter_ns;

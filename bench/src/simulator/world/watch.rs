@@ -48,7 +48,10 @@ impl World<'_> {
         for stream in 0..streams {
             let next = match self.metered(watcher, stream) {
                 None => None,
-                Some(place) if !place.meter.is_watch_due(now) => Some(now + IDLE_NS),
+                Some(mut place) if !place.meter.is_watch_due(now) => {
+                    let _ = place.meter.watch_unmarked(now, &mut place.probe);
+                    Some(now + IDLE_NS)
+                }
                 Some(_) => {
                     self.look_around(watcher, stream, false);
                     self.metered(watcher, stream)

@@ -7,7 +7,7 @@
 //! taken - seen            what the meter has not accounted for yet
 //! ```
 //!
-//! Each word has one writer: the owning thread writes `taken`, the meter writes the others, under its lock. So no
+//! Each word has one writer: the owning thread writes `taken` and `returned`, the meter writes the others, under its lock. So no
 //! word needs an atomic exchange and no update is lost: a launch that takes its cost while the meter revokes the rest
 //! is found at the next look, since sums only grow. A thread never takes more than it was granted, even if it notices
 //! late that a grant has been revoked.
@@ -23,6 +23,8 @@ use crate::sync::{Counter, Word};
 #[derive(Debug, Default)]
 pub struct Allowance {
     taken: Word,
+    /// What `taken` was when the driver had last returned.
+    returned: Word,
     granted: Word,
     seen: Counter,
     /// What is reserved for the launches that the grant covers.
@@ -74,6 +76,18 @@ impl Allowance {
         self.taken.store(self.taken.load().wrapping_sub(u64::from(cost_ns) << LAUNCHES_BITS));
     }
 
+    /// Records that the driver has returned from all launches so far, refused ones included. Only the owning thread may call
+    /// this.
+    #[inline]
+    pub fn returned(&self) {
+        self.returned.store(self.taken.load());
+    }
+
+    /// Returns whether it has.
+    pub(super) fn has_returned(&self) -> bool {
+        self.taken.load() == self.returned.load()
+    }
+
     /// Grants `granted_ns` nanoseconds for at most `launches` launches. The allowance must be closed.
     pub(super) fn open(&self, granted_ns: u64, launches: u8) {
         let room = granted_ns << LAUNCHES_BITS | u64::from(launches);
@@ -96,9 +110,9 @@ impl Allowance {
         Taken { ns, unreserved_ns, launches: fresh & LAUNCHES }
     }
 
-    /// Returns a number that changes with each launch.
+    /// Returns a number that changes with each launch which the driver does not refuse.
     pub(super) fn sum(&self) -> u64 {
-        self.taken.load()
+        self.taken.load() >> LAUNCHES_BITS
     }
 
     /// Returns whether launches have taken anything since the latest look.

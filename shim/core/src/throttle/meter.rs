@@ -167,10 +167,9 @@ impl<'a, E> Meter<'a, E> {
                 pair.into_iter().flatten().for_each(|event| events.give_back(event));
                 self.timeline.returns();
                 self.admission.forget_launch(reserved, returned, returned);
-                let worth = batch_ns.saturating_add(reserved.ns);
                 self.admission.forget_long(reserved);
-                self.settle(worth, Done::estimated(worth), returned);
-                self.timeline.may_be_over(returned);
+                self.settle(reserved.ns, Done::estimated(reserved.ns), returned);
+                self.is_still_unmarked(stream, batch_ns, returned);
                 false
             }
         }
@@ -203,7 +202,16 @@ impl<'a, E> Meter<'a, E> {
         self.timeline.returns();
         self.admission.forget_launch(permit.reserved, now, now);
         self.admission.release_launch(permit.reserved, now);
-        self.settle(permit.batch_ns, Done::estimated(permit.batch_ns), now);
+        self.is_still_unmarked(permit.stream, permit.batch_ns, now);
+    }
+
+    /// No event came behind the launches before a launch: they may be in flight still.
+    fn is_still_unmarked(&mut self, stream: StreamId, batch_ns: u64, now: u64) {
+        match self.timeline.stream_mut(stream).filter(|stream| stream.open) {
+            Some(stream) => stream.unmarked_ns = stream.unmarked_ns.saturating_add(batch_ns),
+            None => self.settle(batch_ns, Done::estimated(batch_ns), now),
+        }
+        self.admission.note_unknown();
         self.timeline.may_be_over(now);
     }
 
@@ -263,7 +271,7 @@ impl<'a, E> Meter<'a, E> {
     /// owes the time since then.
     #[must_use]
     pub fn paid_until(&self) -> Option<u64> {
-        let since = self.timeline.busy_since()?;
+        let since = self.timeline.busy_since(self.admission.is_unwatched())?;
         Some(since.saturating_add(self.admission.reserved_ns()))
     }
 

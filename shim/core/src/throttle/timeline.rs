@@ -90,7 +90,8 @@ impl<E> Timeline<E> {
 
     /// Registers a stream.
     pub(crate) fn register(&mut self, now: u64) -> StreamId {
-        let unused = |stream: &Stream<E>| !stream.open && stream.pending.is_empty();
+        let unused =
+            |stream: &Stream<E>| !stream.open && stream.pending.is_empty() && !stream.is_shared;
         let place = match self.streams.iter().position(unused) {
             Some(place) => {
                 if let Some(stream) = self.streams.get_mut(place) {
@@ -102,7 +103,10 @@ impl<E> Timeline<E> {
                 self.streams.push(Stream::new(now));
                 self.streams.len() - 1
             }
-            None => STREAMS - 1,
+            None => {
+                self.streams.last_mut().into_iter().for_each(|stream| stream.is_shared = true);
+                STREAMS - 1
+            }
         };
         // At most 1024 places.
         #[allow(clippy::cast_possible_truncation)]
@@ -265,19 +269,7 @@ impl<E> Timeline<E> {
         operations.filter(|operation| operation.cost.unmeasured).count() as u64
     }
 
-    /// Returns the streams in which a launch of unknown length is in flight.
-    pub(crate) fn unmeasured(&self) -> Vec<StreamId> {
-        let is_unmeasured = |pending: &Pending<E>| {
-            pending.operation.as_ref().is_some_and(|operation| operation.cost.unmeasured)
-        };
-        let has_one = |id: &StreamId| {
-            let stream = self.streams.get(usize::from(id.0));
-            stream.is_some_and(|stream| stream.pending.iter().any(is_unmeasured))
-        };
-        self.ids().filter(has_one).collect()
-    }
-
-    /// Returns when the latest of them was launched.
+    /// Returns when the latest launch of unknown length that is in flight was launched.
     pub(crate) fn latest_unmeasured(&self) -> Option<u64> {
         let pending = self.streams.iter().flat_map(|stream| &stream.pending);
         let operations = pending.filter_map(|pending| pending.operation.as_ref());
@@ -316,9 +308,13 @@ impl<E> Timeline<E> {
         self.progress_at = now;
     }
 
-    /// When the work in flight was first left to the device; `None` if none is in flight.
-    pub(crate) fn busy_since(&self) -> Option<u64> {
-        let shown = self.is_in_flight().then(|| self.progress_at.max(self.in_flight_since));
+    /// When the work in flight was first left to the device; `None` if none is in flight. A stream that waits for the host
+    /// has none, unless nobody would see when it no longer does: `is_unwatched`.
+    pub(crate) fn busy_since(&self, is_unwatched: bool) -> Option<u64> {
+        let waits = |stream: &Stream<E>| stream.pending.is_empty() || stream.is_fenced();
+        let works = is_unwatched || self.under_way > 0 || !self.streams.iter().all(waits);
+        let is_in_flight = self.is_in_flight() && works;
+        let shown = is_in_flight.then(|| self.progress_at.max(self.in_flight_since));
         shown.into_iter().chain(self.unmarked_since()).min()
     }
 

@@ -159,10 +159,18 @@ impl Gate {
     }
 
     /// Handles a launch that the driver refused.
-    pub(crate) fn refused(&self, admitted: Admitted) {
-        let Begun { permit, first } = admitted.begun;
-        self.with(|inside| inside.meter.refused(permit, sys::monotonic_ns()));
-        self.keep(first.into_iter().flat_map(|(first, second)| [first.unused(), second]));
+    pub(crate) fn refused(&self, copy: &DriverCopy, admitted: Admitted) {
+        let Admitted { begun: Begun { permit, first }, place: (id, _) } = admitted;
+        let (mark, spare) = first.unzip();
+        let now = sys::monotonic_ns();
+        self.asking(copy, |inside| {
+            inside.meter.refused(permit, now);
+            // The event before it is behind the launches before it.
+            if let Some(mark) = mark {
+                inside.meter.marked(id, mark, now, &mut inside.timing.reader(copy));
+            }
+        });
+        self.keep(spare);
     }
 
     /// Separates the work launched in a stream so far from what follows: something that is no launch is about to

@@ -118,6 +118,18 @@ impl Gate {
         }
     }
 
+    /// The same for a stream that has a name in another thread only: what is behind its latest launch marks all of them.
+    pub(crate) fn fence_latest(&self, copy: &DriverCopy, id: StreamId) {
+        let now = sys::monotonic_ns();
+        self.asking(copy, |inside| {
+            let Inside { meter, timing, .. } = inside;
+            if let Some(mark) = timing.latest(id) {
+                let _ = meter.fence(id, now);
+                meter.marked(id, mark, now, &mut timing.reader(copy));
+            }
+        });
+    }
+
     /// Runs `work`, which may end contexts of this device, with all queries of their events excluded. The caller
     /// [holds](crate::driver::call_guard) the guard already.
     pub(crate) fn with_queries_excluded<T>(&self, work: impl FnOnce(&mut Timing) -> T) -> T {

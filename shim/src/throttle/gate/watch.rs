@@ -11,6 +11,7 @@
 //! At the end of the process the driver takes itself down, while other threads may be in its calls: so before that, the
 //! thread is kept out of them. The process may go on for long: it says that it lives.
 
+use super::super::captures;
 use super::super::watcher::Watcher;
 use super::Gate;
 use crate::driver::DriverCopy;
@@ -18,7 +19,8 @@ use crate::sys;
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use core::time::Duration;
-use std::thread::park_timeout;
+use parking_lot::Mutex;
+use std::thread::{Thread, current, park_timeout};
 use std::time::Instant;
 
 /// For how long it stays without work: a thread costs as much as a hundred looks.
@@ -27,6 +29,10 @@ const LINGER: Duration = Duration::from_secs(1);
 const IDLE: Duration = Duration::from_millis(10);
 /// A kernel may wait for the thread that has launched it.
 const MOST_IN_PLACE_NS: u64 = 2_000_000_000;
+/// For how long a process that ends waits until its work in flight has ended, and how often that is looked for.
+const MOST_LEAVING_NS: u64 = 100_000_000;
+const LEAVING_NAP_NS: u64 = 100_000;
+const HURRY: Duration = Duration::from_millis(1);
 /// A look takes microseconds.
 const MOST_LOOK_NS: u64 = 100_000_000;
 
@@ -35,7 +41,11 @@ const REFUSED_NS: u64 = 1_000_000_000;
 
 /// The process that has asked for [`leave_the_driver`], and whether it has come to that.
 static ASKED: AtomicU32 = AtomicU32::new(0);
+static IS_LEAVING: AtomicBool = AtomicBool::new(false);
 static IS_ENDING: AtomicBool = AtomicBool::new(false);
+/// The threads that look, and how many of them have found nothing in flight since the process has been leaving.
+static THREADS: Mutex<Vec<Thread>> = Mutex::new(Vec::new());
+static LEFT: AtomicU32 = AtomicU32::new(0);
 /// The process, and how many of its threads look now: `process:32 threads:32`. A child made by `fork` has none of its
 /// parent's threads.
 static LOOKING: AtomicU64 = AtomicU64::new(0);
@@ -85,9 +95,17 @@ impl Gate {
     }
 
     fn look_until_idle(&self, copy: &DriverCopy) {
-        let mut idle_since = Instant::now();
+        let (mut idle_since, mut has_left) = (Instant::now(), false);
+        THREADS.lock().push(current());
         loop {
-            let again = look(|| self.look_in_flight(copy));
+            // A look may wait for the lock, or for the driver, and the process may be killed meanwhile.
+            self.ledger.alive_at(self.slot, self.index, None);
+            let is_leaving = IS_LEAVING.load(SeqCst);
+            let again = look(|| self.look_in_flight(copy, is_leaving, || !IS_ENDING.load(SeqCst)));
+            if is_leaving && again.is_none() && !has_left {
+                has_left = true;
+                LEFT.fetch_add(1, SeqCst);
+            }
             let now = sys::monotonic_ns();
             self.ledger.alive_at(self.slot, self.index, Some(now));
             let ns = again.map(|again| Duration::from_nanos(again.saturating_sub(now)));
@@ -100,18 +118,24 @@ impl Gate {
             if idle_since.elapsed() >= LINGER {
                 let mut watcher = self.watcher.lock();
                 if self.with(|inside| inside.meter.rest(now)) != Some(true) {
+                    self.ledger.alive_at(self.slot, self.index, None);
                     *watcher = Watcher::None;
+                    let mut threads = THREADS.lock();
+                    threads.retain(|thread| thread.id() != current().id());
+                    LEFT.fetch_sub(u32::from(has_left), SeqCst);
                     return;
                 }
             }
-            park_timeout(ns.unwrap_or(IDLE));
+            let rests = ns.unwrap_or(IDLE);
+            park_timeout(if is_leaving && !has_left { rests.min(HURRY) } else { rests });
         }
     }
 
     fn look_in_place(&self, copy: &DriverCopy) {
         let until = sys::monotonic_ns().saturating_add(MOST_IN_PLACE_NS);
         while self.is_awaited.load(Relaxed)
-            && let Some(again) = self.look_in_flight(copy).filter(|again| *again < until)
+            && let Some(again) =
+                self.look_in_flight(copy, false, || true).filter(|again| *again < until)
         {
             sys::sleep_until(again);
         }
@@ -143,12 +167,22 @@ fn ask_for_the_end() {
     }
 }
 
-/// Waits until no thread of the library is in a call of the driver, and keeps them out.
+/// Waits until no thread of the library is in a call of the driver, and keeps them out. Before that it waits for a moment
+/// until they have seen the end of what is in flight: later nothing shows that, and the process would owe the time until its
+/// own end.
 extern "C" fn leave_the_driver() {
     if ASKED.load(SeqCst) != sys::pid() {
         return;
     }
+    IS_LEAVING.store(true, SeqCst);
+    THREADS.lock().iter().for_each(Thread::unpark);
+    let until = sys::monotonic_ns().saturating_add(MOST_LEAVING_NS);
+    let is_left = || LEFT.load(SeqCst) as usize >= THREADS.lock().len();
+    while !is_left() && sys::monotonic_ns() < until {
+        sys::sleep_until(sys::monotonic_ns().saturating_add(LEAVING_NAP_NS));
+    }
     IS_ENDING.store(true, SeqCst);
+    captures::end_prepaid();
     let until = sys::monotonic_ns().saturating_add(MOST_LOOK_NS);
     while count(|threads| threads) > 0 && sys::monotonic_ns() < until {
         sys::nap();

@@ -67,7 +67,9 @@ impl Admission<'_> {
         // A launch through a closed gate gets no allowance; while estimates are doubted, every launch comes here, and where
         // nothing looks at launches that have no event.
         let known = charging.costs().small(launch.signature).is_some();
-        let is_shut = !self.is_open || self.is_unwatched || charging.is_doubtful(now);
+        let is_unseen =
+            self.is_unwatched || timeline.stream(id).is_some_and(|stream| stream.is_shared);
+        let is_shut = !self.is_open || is_unseen || charging.is_doubtful(now);
         let lets_in = (known || reserved.is_collective) && !is_shut;
         let (prepaid, launches) =
             if lets_in { (self.allowance_ns(timeline), ALLOWANCE_LAUNCHES) } else { (0, 0) };

@@ -52,6 +52,11 @@ impl Admission<'_> {
         }
     }
 
+    /// Returns whether nothing does.
+    pub(crate) const fn is_unwatched(&self) -> bool {
+        self.is_unwatched
+    }
+
     /// Reserves what work in flight takes beyond what was expected.
     pub(crate) fn follow_late<E>(
         &mut self,

@@ -76,12 +76,15 @@ impl<E> Meter<'_, E> {
     pub fn stream_destroyed(&mut self, id: StreamId, now: u64) {
         self.close_allowances_of(id, now);
         let Some(stream) = self.timeline.stream_mut(id) else { return };
-        stream.open = false;
-        stream.allowances.clear();
+        if !stream.is_shared {
+            stream.open = false;
+            stream.allowances.clear();
+        }
         let worth = std::mem::take(&mut stream.unmarked_ns);
+        let done = self.timeline.seen_unmarked(id).unwrap_or(Done::estimated(worth));
         self.timeline.unmarked_over(id);
         self.admission.forget_late(self.timeline.take_late_over());
-        self.settle(worth, Done::estimated(worth), now);
+        self.settle(worth, done, now);
     }
 
     pub(super) fn close_allowances_of(&mut self, stream: StreamId, now: u64) {

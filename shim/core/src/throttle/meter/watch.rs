@@ -30,7 +30,7 @@ impl<E> Meter<'_, E> {
     }
 
     /// Returns whether to read the reports of other processes and [`watch`](Self::watch): the program makes no call that does
-    /// both, or others wait.
+    /// both, or others wait. If not, [`watch_unmarked`](Self::watch_unmarked) is enough.
     #[must_use]
     pub const fn is_watch_due(&self, now: u64) -> bool {
         self.is_awaited() || self.timeline.turns().is_look_overdue(self.watched_at, now)
@@ -40,24 +40,43 @@ impl<E> Meter<'_, E> {
     /// nothing is in flight, as far as is known.
     pub fn watch(&mut self, now: u64, events: &mut impl Events<Event = E>) -> Option<u64> {
         self.watched_at = now;
-        let unmeasured = self.timeline.unmeasured();
-        unmeasured.into_iter().for_each(|stream| self.collect_in(stream, now, events));
-        self.collect(None, now, events);
+        self.timeline.ids().for_each(|stream| self.collect_in(stream, now, events));
+        let is_any = self.watch_unmarked(now, events);
+        let Self { admission, timeline, charging, .. } = self;
+        let again = admission.watch(now, timeline, charging);
+        (is_any || timeline.is_in_flight()).then_some(again)
+    }
+
+    /// The part of [`watch`](Self::watch) that no call of the program does: launches of which no event shows the end. Returns
+    /// whether there are any.
+    pub fn watch_unmarked(&mut self, now: u64, events: &mut impl Events<Event = E>) -> bool {
         let mut is_any = false;
         for stream in self.timeline.ids() {
             let due_ns = self.charging.due_ns();
             match self.timeline.look_at_unmarked(stream, due_ns, now, events) {
                 Unmarked::None => {}
                 Unmarked::Some | Unmarked::Running => is_any = true,
+                Unmarked::Restless => {
+                    is_any = true;
+                    self.close_allowances_of(stream, now);
+                }
                 Unmarked::Over { from, until } => {
                     self.close_allowances_of(stream, now);
+                    let is_fenced = self.timeline.stream(stream).is_some_and(|it| it.fenced);
                     self.emptied(stream, (from, until), now, events);
+                    // What else was put into the stream may be to come.
+                    self.timeline
+                        .stream_mut(stream)
+                        .into_iter()
+                        .for_each(|it| it.fenced |= is_fenced);
                 }
             }
         }
         let Self { admission, timeline, charging, .. } = self;
-        let again = admission.watch(now, timeline, charging);
-        (is_any || timeline.is_in_flight()).then_some(again)
+        if is_any {
+            admission.follow_late(now, timeline, charging);
+        }
+        is_any
     }
 
     /// Has the next launch of each thread ask, since nothing [watches](Self::watch) from here on. Returns whether it is to
@@ -68,8 +87,7 @@ impl<E> Meter<'_, E> {
         timeline.is_in_flight() || timeline.unmarked_since().is_some()
     }
 
-    /// Charges the unfinished work of a dead process of the same bucket. Returns the charge. The time of its death is
-    /// unknown: it is at most now.
+    /// Charges the unfinished work of a dead process of the same bucket. Returns the charge.
     pub fn inherit(&mut self, left: Unfinished, now: u64) -> u64 {
         self.admission.inherit(left, now)
     }

@@ -35,8 +35,15 @@ fn what_is_out_is_paid_for_up_to_what_was_reserved() {
     assert_eq!(bench.meter.paid_until(), None);
     bench.now += 7 * MS;
     assert!(bench.launch(Launch::kernel(KERNEL)));
+    bench.now += MS;
+    assert_eq!(bench.meter.paid_until(), None, "what came before it may wait for the host");
+    bench.meter.set_watched(false, bench.now);
+    assert_eq!(bench.meter.paid_until(), Some(NOW + 8 * MS), "nobody would see it begin");
+    bench.meter.set_watched(true, bench.now);
+    bench.card.events = vec![Reached::At(NOW + 7 * MS), Reached::Pending];
+    let _ = bench.meter.watch(bench.now, &mut bench.card);
     bench.now += 50 * MS;
-    assert_eq!(bench.meter.paid_until(), Some(NOW + 8 * MS));
+    assert_eq!(bench.meter.paid_until(), Some(NOW + 9 * MS), "when it was seen to have begun");
     bench.card.events = vec![Reached::At(NOW + 7 * MS), Reached::At(NOW + 9 * MS)];
     bench.meter.settle_finished(bench.now, &mut bench.card);
     assert_eq!(bench.meter.paid_until(), None);

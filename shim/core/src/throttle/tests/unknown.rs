@@ -149,6 +149,7 @@ fn a_dead_process_owes_what_its_launch_in_flight_has_used() {
     let words = Words::default();
     let [mut first, mut second] = [1, 2].map(|number| process(&words, number));
     assert!(first.launch(NEW));
+    first.begins();
     let paid_until = first.meter.paid_until().unwrap();
     let now = NOW + 9_000 * MS;
     second.now = now;

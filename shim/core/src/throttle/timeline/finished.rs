@@ -163,6 +163,7 @@ impl<E> Timeline<E> {
         let returned = pending.operation.as_ref().map_or(0, |operation| operation.returned);
         // The mark was never reached: the batch before it may have run as long as the operation did.
         let queued_at = if pending.mark.is_some() { pending.queued_at } else { returned };
+        let queued_at = pending.seen.map_or(queued_at, |(from, _)| queued_at.min(from));
         let stream = self.streams.get_mut(usize::from(id.0))?;
         let start = stream.since.max(queued_at).min(at);
         stream.since = stream.since.max(at);

@@ -10,6 +10,7 @@
 
 use super::{
     Timeline,
+    done::{Certain, Done, Part, Span},
     stream::{Late, Stream, StreamId},
 };
 use crate::throttle::event::Events;
@@ -25,14 +26,18 @@ const MOST_NS: u64 = 2_000_000_000;
 
 /// Launches that came before this time are in the driver, also if the thread lost its processor in between.
 const SOON_NS: u64 = 5_000_000;
+/// After this time of such launches, one after the other, the next one has an event.
+const RESTLESS_NS: u64 = 20_000_000;
 
 /// What the device does with launches of which no event shows the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unmarked {
-    /// There are none, or it is too soon to ask, or there is no answer.
+    /// There are none.
     None,
-    /// There were some a moment ago.
+    /// There are some: it is too soon to ask, or there is no answer.
     Some,
+    /// The same for long: it was never quiet enough to ask.
+    Restless,
     /// It is at them.
     Running,
     /// It has done them, and was at them from the one moment to the other, if that is later.
@@ -52,11 +57,16 @@ impl<E> Timeline<E> {
         let Some(stream) = self.streams.get_mut(usize::from(id.0)) else { return Unmarked::None };
         match stream.quiet_ns(now) {
             None => return Unmarked::None,
-            Some(quiet_ns) if quiet_ns < SOON_NS => return Unmarked::Some,
+            Some((quiet_ns, since_ns)) if quiet_ns < SOON_NS => {
+                let is_restless = since_ns >= RESTLESS_NS;
+                return if is_restless { Unmarked::Restless } else { Unmarked::Some };
+            }
             Some(_) => {}
         }
         match events.is_idle(id) {
-            None => Unmarked::None,
+            None => Unmarked::Some,
+            // The driver is being called for some, and may not have taken them.
+            Some(true) if !stream.has_returned() => Unmarked::Some,
             Some(true) => {
                 let seen = stream.unmarked.seen.map(|(late, until)| (late.since, until));
                 let (from, until) = seen.unwrap_or((now, now));
@@ -78,6 +88,14 @@ impl<E> Timeline<E> {
             .filter_map(|stream| stream.unmarked.seen)
             .map(|(late, _)| late.since)
             .min()
+    }
+
+    /// Returns what is due for launches of a stream of which no event will show the end, if the device was seen at them.
+    pub(crate) fn seen_unmarked(&self, id: StreamId) -> Option<Done> {
+        let (late, until) = self.stream(id)?.unmarked.seen?;
+        let work_ns = self.turns.of(late.since, until);
+        let certain = Certain { from: late.since, until, part: Part::Turns };
+        Some(Done { span: Span::Operation(late.since, until), work_ns, certain: Some(certain) })
     }
 
     /// Forgets what was reserved in addition for the launches of a stream of which no event shows the end.

@@ -35,6 +35,8 @@ pub(crate) struct Stream<E> {
     pub(crate) fenced: bool,
     /// When that came last.
     pub(crate) fenced_at: u64,
+    /// Several streams have this place: there are more than places. None of them can be asked about.
+    pub(crate) is_shared: bool,
     pub(crate) pending: VecDeque<Pending<E>>,
     /// The launches behind all that is pending, as a thread that looks finds them.
     pub(crate) unmarked: UnmarkedLaunches,
@@ -85,6 +87,8 @@ pub(crate) struct UnmarkedLaunches {
     /// What launches had taken, in a number that changes with each, and since when it has not changed.
     sum: u64,
     since: u64,
+    /// Since when there have been any.
+    began: Option<u64>,
     /// The device is at them, and was so last at this time.
     pub(crate) seen: Option<(Late, u64)>,
 }
@@ -158,6 +162,7 @@ impl<E> Stream<E> {
             synced: false,
             fenced: true,
             fenced_at: now,
+            is_shared: false,
             pending: VecDeque::new(),
             unmarked: UnmarkedLaunches::default(),
             moved_at: now,
@@ -197,8 +202,9 @@ impl<E> Stream<E> {
         }
     }
 
-    /// Returns for how long no launch has come out of an allowance, if the end of one is not known and no event is pending.
-    pub(crate) fn quiet_ns(&mut self, now: u64) -> Option<u64> {
+    /// Returns for how long no launch has come out of an allowance, and since when there have been such, if the end of one is
+    /// not known and no event is pending.
+    pub(crate) fn quiet_ns(&mut self, now: u64) -> Option<(u64, u64)> {
         let mut allowances = self.allowances.iter().map(|entry| &entry.allowance);
         let sum = allowances.clone().map(|allowance| allowance.sum()).fold(0, u64::wrapping_add);
         if sum != self.unmarked.sum {
@@ -206,7 +212,14 @@ impl<E> Stream<E> {
         }
         let has_any = self.unmarked_ns > 0 || allowances.any(|allowance| allowance.has_new());
         let is_behind = has_any && self.pending.is_empty();
-        is_behind.then(|| now.saturating_sub(self.unmarked.since))
+        let began = self.unmarked.began.filter(|_| is_behind).unwrap_or(now);
+        self.unmarked.began = is_behind.then_some(began);
+        is_behind.then(|| (now.saturating_sub(self.unmarked.since), now.saturating_sub(began)))
+    }
+
+    /// Returns whether no thread is in a call of the driver for a launch out of an allowance.
+    pub(crate) fn has_returned(&self) -> bool {
+        self.allowances.iter().all(|entry| entry.allowance.has_returned())
     }
 
     /// Returns what is reserved for its queue.
