@@ -182,11 +182,15 @@ pub(crate) fn names_end(
 /// Begins a capture: until it has ended, and while the driver begins it, no call may be made that would invalidate
 /// it. What was launched in the stream before runs on, and nothing can be recorded behind it any more: it is marked now.
 pub(crate) fn capture_begins(call: &Call, stream: CUstream, next: impl Next<CuError>) -> CuResult {
-    super::fence(call, StreamRef::named(call, stream));
     let capture = Session::begun().and_then(|session| Some((session, capture(call, stream)?)));
     if let Some((session, capture)) = capture {
-        session.captures.begin(capture);
         let _errno = sys::Errno::keep();
+        if let StreamLookup::Known(Some(entry)) = session.streams.find(capture.stream)
+            && !DriverCallGuard::is_entered()
+        {
+            entry.gate.fence(call.driver, entry, StreamRef::named(call, stream).handle());
+        }
+        session.captures.begin(capture);
         session.budget.gates().for_each(Gate::wait_for_questions);
     }
     let begun = next();

@@ -4,7 +4,6 @@
 //! behind each launch, and others ask about that.
 
 use super::captures;
-use super::timing::ContextId;
 use crate::driver::DriverCopy;
 use crate::driver::cuda::time as driver;
 use crate::sys;
@@ -23,24 +22,29 @@ pub(crate) enum Asked {
     Latest(Arc<LatestLaunch>),
 }
 
-/// The streams about which something can be asked. `None`: several have the same number.
-#[derive(Default)]
-pub(crate) struct AskedStreams(HashMap<StreamId, Option<(Asked, ContextId)>>);
+/// The streams about which something can be asked, and their contexts. `None`: several have the same number.
+pub(crate) struct AskedStreams<C>(HashMap<StreamId, Option<(Asked, C)>>);
 
-impl AskedStreams {
+impl<C> Default for AskedStreams<C> {
+    fn default() -> Self {
+        Self(HashMap::new())
+    }
+}
+
+impl<C: Copy> AskedStreams<C> {
     /// Enters a stream of a context.
-    pub(crate) fn enter(&mut self, id: StreamId, asked: Asked, context: ContextId) {
+    pub(crate) fn enter(&mut self, id: StreamId, asked: Asked, context: C) {
         let several = self.0.contains_key(&id);
         self.0.insert(id, (!several).then_some((asked, context)));
     }
 
     /// What is asked about a stream, and its context; `None` if nothing is.
-    pub(crate) fn get(&self, id: StreamId) -> Option<(&Asked, ContextId)> {
+    pub(crate) fn get(&self, id: StreamId) -> Option<(&Asked, C)> {
         self.0.get(&id)?.as_ref().map(|(asked, context)| (asked, *context))
     }
 
     /// Forgets a stream. Returns what was behind its launches, and its context.
-    pub(crate) fn leave(&mut self, id: StreamId) -> Option<(Arc<LatestLaunch>, ContextId)> {
+    pub(crate) fn leave(&mut self, id: StreamId) -> Option<(Arc<LatestLaunch>, C)> {
         match self.0.remove(&id)?? {
             (Asked::Latest(latest), context) => Some((latest, context)),
             (Asked::Stream(_), _) => None,

@@ -101,7 +101,7 @@ pub(crate) struct Timing {
     /// The contexts that ended last, and when.
     ended: VecDeque<(ContextId, u64)>,
     /// What any thread may ask about a stream.
-    pub(crate) streams: AskedStreams,
+    pub(crate) streams: AskedStreams<ContextId>,
 }
 
 /// How many of them are kept; an event of an older one reports nothing.

@@ -2,7 +2,7 @@
  * unseen WAY MILLISECONDS TIMES: launches a function that takes 10 us so often, waits for each, and launches it once more, so
  * that it takes that long. Then it hides that from who looks at the stream:
  *
- *   capture   another stream is captured meanwhile
+ *   capture   another stream is captured at the same time
  *   destroy   the stream begins a capture itself, and is destroyed
  *   context   it is the default stream of another thread, in a context that ends when the kernel has
  *   restless  launches of 2 us follow, each 3 ms, until it is killed

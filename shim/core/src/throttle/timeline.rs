@@ -309,7 +309,7 @@ impl<E> Timeline<E> {
     }
 
     /// When the work in flight was first left to the device; `None` if none is in flight. A stream that waits for the host
-    /// has none, unless nobody would see when it no longer does: `is_unwatched`.
+    /// has none, unless nothing would show when it no longer does: `is_unwatched`.
     pub(crate) fn busy_since(&self, is_unwatched: bool) -> Option<u64> {
         let waits = |stream: &Stream<E>| stream.pending.is_empty() || stream.is_fenced();
         let works = is_unwatched || self.under_way > 0 || !self.streams.iter().all(waits);

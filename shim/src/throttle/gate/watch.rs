@@ -98,7 +98,7 @@ impl Gate {
         let (mut idle_since, mut has_left) = (Instant::now(), false);
         THREADS.lock().push(current());
         loop {
-            // A look may wait for the lock, or for the driver, and the process may be killed meanwhile.
+            // A look may wait for the lock, or for the driver, and the process may be killed in that time.
             self.ledger.alive_at(self.slot, self.index, None);
             let is_leaving = IS_LEAVING.load(SeqCst);
             let again = look(|| self.look_in_flight(copy, is_leaving, || !IS_ENDING.load(SeqCst)));

@@ -81,7 +81,7 @@ impl<E> Meter<'_, E> {
             stream.allowances.clear();
         }
         let worth = std::mem::take(&mut stream.unmarked_ns);
-        let done = self.timeline.seen_unmarked(id).unwrap_or(Done::estimated(worth));
+        let done = self.timeline.seen_unmarked(id).unwrap_or_else(|| Done::estimated(worth));
         self.timeline.unmarked_over(id);
         self.admission.forget_late(self.timeline.take_late_over());
         self.settle(worth, done, now);

@@ -5,7 +5,7 @@ use crate::throttle::Unfinished;
 const S: u64 = 1_000_000_000;
 const NOW: u64 = 1_000_000 * S;
 
-/// Of work that was paid for up to so many seconds ago, by a process that lived so many seconds ago.
+/// Of work that was paid for up to `paid` seconds ago, by a process that lived `alive` seconds ago.
 fn owed(paid: u64, alive: Option<u64>) -> u64 {
     let alive_at = alive.map(|ago| NOW - ago * S);
     Unfinished { paid_until: NOW - paid * S, alive_at }.owed(NOW) / S

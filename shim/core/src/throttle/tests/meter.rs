@@ -38,7 +38,7 @@ fn what_is_out_is_paid_for_up_to_what_was_reserved() {
     bench.now += MS;
     assert_eq!(bench.meter.paid_until(), None, "what came before it may wait for the host");
     bench.meter.set_watched(false, bench.now);
-    assert_eq!(bench.meter.paid_until(), Some(NOW + 8 * MS), "nobody would see it begin");
+    assert_eq!(bench.meter.paid_until(), Some(NOW + 8 * MS), "nothing would show that it begins");
     bench.meter.set_watched(true, bench.now);
     bench.card.events = vec![Reached::At(NOW + 7 * MS), Reached::Pending];
     let _ = bench.meter.watch(bench.now, &mut bench.card);
