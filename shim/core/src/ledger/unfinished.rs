@@ -7,8 +7,8 @@
 //! Word   time >> 10:48   generation of the claim:16      zero: nothing is out
 //! ```
 //!
-//! and another word of the same kind the time at which it was last known to live, if a thread of it sees to that (zero: none
-//! does). When it died is not known: no process may have been there to see it.
+//! and another word of the same kind the time at which the process was last known to live, if a thread of it sees to that
+//! (zero: none does). When it died is not known: no process may have been there to see it.
 //!
 //! Only the owner of a slot writes them, and a later owner's words replace them. Reaping leaves it alone: a process with
 //! a compute limit looks for the words of dead processes, and the one that exchanges such a word for zero charges for
@@ -44,8 +44,7 @@ impl Ledger {
         account.unfinished.store(paid_until_ns.map_or(0, |ns| note(slot, ns)));
     }
 
-    /// Records that the process of `slot` lives now and has work in flight on `device`, or that nothing sees to that from
-    /// here on.
+    /// Records that the process of `slot`, which uses `device`, lives now, or that nothing sees to that from here on.
     pub fn alive_at(&self, slot: Slot, device: DeviceIndex, now_ns: Option<u64>) {
         self.touch(slot, device);
         let Some(account) = self.account(slot.index(), device) else { return };

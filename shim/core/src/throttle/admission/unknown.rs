@@ -2,8 +2,8 @@
 //!
 //! How long such a launch takes is known when its process has seen its end. Several in flight together take turns of the
 //! device, all end late, and all of that is paid for afterwards: without it `T2 8 never seen, 20 ms, 50, beside 10 us, 50`
-//! leaves the other container 25 of 37. A process notices an end in a call, and it may make none for long: so where there
-//! are other processes of the container, a thread looks for it ([`Meter::watch`](crate::throttle::Meter::watch)), and
+//! leaves the other container 25 of 37. A process notices an end in a call, and it may make none for long: so a thread looks
+//! for it ([`Meter::watch`](crate::throttle::Meter::watch)), often where there are other processes of the container, and
 //! charges what has passed.
 //!
 //! One word of the device says which process has one in flight:
