@@ -10,8 +10,8 @@
 //! and another word of the same kind the time at which the process was last known to live, if a thread of it sees to that
 //! (zero: none does). When it died is not known: no process may have been there to see it.
 //!
-//! Only the owner of a slot writes them, and a later owner's words replace them. Reaping leaves it alone: a process with
-//! a compute limit looks for the words of dead processes, and the one that exchanges such a word for zero charges for
+//! Only the owner of a slot writes them, and a later owner's words replace them. Reaping leaves them alone: a process with
+//! a compute limit looks for the first words of dead processes, and the one that exchanges such a word for zero charges for
 //! it, once.
 
 use super::device::DeviceIndex;
