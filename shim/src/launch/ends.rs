@@ -185,10 +185,15 @@ pub(crate) fn capture_begins(call: &Call, stream: CUstream, next: impl Next<CuEr
     let capture = Session::begun().and_then(|session| Some((session, capture(call, stream)?)));
     if let Some((session, capture)) = capture {
         let _errno = sys::Errno::keep();
-        if let StreamLookup::Known(Some(entry)) = session.streams.find(capture.stream)
-            && !DriverCallGuard::is_entered()
-        {
-            entry.gate.fence(call.driver, entry, StreamRef::named(call, stream).handle());
+        // Nor is the legacy default stream to be asked about while one that waits for it is captured.
+        let legacy = Key::of_default(CUstream::NULL, capture.context);
+        let own = StreamRef::named(call, stream).handle();
+        for (key, handle) in [(capture.stream, own), (legacy, CUstream::NULL)] {
+            if let StreamLookup::Known(Some(entry)) = session.streams.find(key)
+                && !DriverCallGuard::is_entered()
+            {
+                entry.gate.fence_in(call.driver, entry, handle);
+            }
         }
         session.captures.begin(capture);
         session.budget.gates().for_each(Gate::wait_for_questions);

@@ -4,6 +4,8 @@ use core::mem::MaybeUninit;
 use std::io;
 use std::thread::{Builder, Thread};
 
+/// By how much the sleeps of a thread are longer, unless it asks for another time.
+const SLACK_NS: libc::c_ulong = 50_000;
 /// What threads usually have: enough for the driver's calls, for tools that it calls back in them, and for the program's
 /// thread-local data, which lie in it too. Only what is used takes memory.
 const STACK_BYTES: usize = 8 << 20;
@@ -24,7 +26,11 @@ pub(crate) fn spawn(work: impl FnOnce() + Send + 'static) -> io::Result<Thread> 
     unsafe { libc::sigfillset(all.as_mut_ptr()) };
     // SAFETY: the set is filled, and the other place is writable; this thread has its own mask back below.
     unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, all.as_ptr(), before.as_mut_ptr()) };
-    let spawned = Builder::new().name("gpucap".into()).stack_size(STACK_BYTES).spawn(work);
+    let spawned = Builder::new().name("gpucap".into()).stack_size(STACK_BYTES).spawn(|| {
+        // SAFETY: it changes by how much the sleeps of this thread may be longer, which it has from the one that began it.
+        unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, SLACK_NS) };
+        work();
+    });
     // SAFETY: the mask that the call above stored.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), core::ptr::null_mut()) };
     spawned.map(|handle| handle.thread().clone())

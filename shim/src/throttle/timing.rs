@@ -119,8 +119,10 @@ struct Context {
 impl Timing {
     /// Returns the number of a context.
     pub(crate) fn context(&mut self, handle: CUcontext) -> ContextId {
-        if let Some(id) = self.find(handle) {
-            return id;
+        // Also one that is ending: what is launched in it at this moment ends with it.
+        let known = self.contexts.iter().find(|context| context.handle == handle);
+        if let Some(context) = known {
+            return context.id;
         }
         self.made = self.made.saturating_add(1);
         let id = ContextId(self.made);

@@ -202,7 +202,8 @@ impl<'a> Admission<'a> {
         self.shares.follow(self.reserved_ns, now);
         // Nothing would show the end of one more, nor what it takes: 4,096 launches that wait for the host would make all
         // others free.
-        let has_room = timeline.has_room() || self.shares.share() == Share::FULL;
+        let is_free = self.shares.share() == Share::FULL;
+        let has_room = timeline.has_much_room() || is_free;
         // Whether the gate is open matters even for launches that are exempt: the size of their allowance depends on it.
         let mut passes = self.passes(launch, now, timeline, charging) && has_room;
         let is_unknown = passes && self.is_unknown(launch, charging);
@@ -217,7 +218,8 @@ impl<'a> Admission<'a> {
                 self.unknown.end();
             }
         }
-        if passes && !is_second || self.is_stalled(now, timeline) {
+        let may_pass = timeline.has_room() || is_free;
+        if passes && !is_second || may_pass && self.is_stalled(now, timeline) {
             self.launches += 1;
             (self.held_since, self.yields_since) = (None, None);
             return None;

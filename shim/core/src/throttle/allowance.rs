@@ -72,8 +72,11 @@ impl Allowance {
     /// Gives back the cost of a launch that the driver refused; its launch count is kept. Only the owning thread may
     /// call this.
     pub fn put_back(&self, cost_ns: u32) {
-        // If the cost has been accounted for already, the next launches are free up to that amount.
-        self.taken.store(self.taken.load().wrapping_sub(u64::from(cost_ns) << LAUNCHES_BITS));
+        let back = self.taken.load().wrapping_sub(u64::from(cost_ns) << LAUNCHES_BITS);
+        // What has been accounted for already stays charged: else the next launches would be free up to that amount.
+        if back.wrapping_sub(self.seen.load()).cast_signed() >= 0 {
+            self.taken.store(back);
+        }
     }
 
     /// Records that the driver has returned from all launches so far, refused ones included. Only the owning thread may call

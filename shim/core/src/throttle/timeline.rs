@@ -62,6 +62,8 @@ pub(crate) struct Timeline<E> {
 const STREAMS: usize = 1024;
 /// The number of operations with pending events; further ones are charged at their estimate.
 pub(crate) const PENDING: usize = 4096;
+/// So many of them are for launches without which others may not end.
+pub(crate) const KEPT: usize = 64;
 /// The number of streams that one pass looks at.
 const STREAMS_PER_PASS: usize = 16;
 /// A stream whose queue has not moved for this long waits for something other than the time slices of the device.
@@ -191,6 +193,11 @@ impl<E> Timeline<E> {
     /// Returns whether there is room for another pending event.
     pub(crate) const fn has_room(&self) -> bool {
         self.pending < PENDING
+    }
+
+    /// Returns whether there is more of it than is kept for launches that pass a closed gate, and for marks.
+    pub(crate) const fn has_much_room(&self) -> bool {
+        self.pending < PENDING - KEPT
     }
 
     /// Returns whether to sample the distance of two events.

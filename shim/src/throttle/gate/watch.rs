@@ -31,6 +31,7 @@ const IDLE: Duration = Duration::from_millis(10);
 const MOST_IN_PLACE_NS: u64 = 2_000_000_000;
 /// For how long a process that ends waits until its work in flight has ended, and how often that is looked for.
 const MOST_LEAVING_NS: u64 = 100_000_000;
+const LOCK_WAIT: Duration = Duration::from_millis(10);
 const LEAVING_NAP_NS: u64 = 100_000;
 const HURRY: Duration = Duration::from_millis(1);
 /// A look takes microseconds.
@@ -98,8 +99,10 @@ impl Gate {
         let (mut idle_since, mut has_left) = (Instant::now(), false);
         THREADS.lock().push(current());
         loop {
-            // A look may wait for the lock, or for the driver, and the process may be killed in that time.
-            self.ledger.alive_at(self.slot, self.index, None);
+            // It lives on while the end of a context has the lock.
+            while self.inside.try_lock_for(LOCK_WAIT).is_none() {
+                self.ledger.alive_at(self.slot, self.index, Some(sys::monotonic_ns()));
+            }
             let is_leaving = IS_LEAVING.load(SeqCst);
             let again = look(|| self.look_in_flight(copy, is_leaving, || !IS_ENDING.load(SeqCst)));
             if is_leaving && again.is_none() && !has_left {

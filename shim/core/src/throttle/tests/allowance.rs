@@ -55,7 +55,7 @@ fn a_launch_that_the_driver_refused_gives_its_cost_back() {
 }
 
 #[test]
-fn what_comes_back_too_late_is_good_for_the_next_launches() {
+fn what_comes_back_too_late_makes_no_later_launch_free() {
     let allowance = Allowance::default();
     allowance.open(100, 3);
     assert!(allowance.spend(60));
@@ -64,9 +64,9 @@ fn what_comes_back_too_late_is_good_for_the_next_launches() {
     assert!(!allowance.spend(0), "the allowance stays closed");
     allowance.open(100, 3);
     assert!(allowance.spend(50));
-    assert_eq!(allowance.newly_taken(), taken(0, 0));
+    assert_eq!(allowance.newly_taken(), taken(50, 1));
     assert!(allowance.spend(50));
-    assert_eq!(allowance.close(), (taken(40, 2), 60), "all of the grant is accounted for");
+    assert_eq!(allowance.close(), (taken(50, 1), 0), "all of the grant is accounted for");
 }
 
 #[test]

@@ -3,7 +3,10 @@
 use super::desk::{Bench, KERNEL, MS};
 use crate::{
     sync::Word,
-    throttle::{Launch, Reached, timeline::PENDING},
+    throttle::{
+        Launch, Reached,
+        timeline::{KEPT, PENDING},
+    },
     units::{ComputeLimit, Share},
 };
 
@@ -174,6 +177,28 @@ fn a_limit_that_changes_holds_for_what_is_late() {
     }
 }
 
+/// A kernel that fails takes its context along: its events show nothing any more.
+#[test]
+fn work_whose_events_are_lost_is_charged_for_what_it_certainly_took() {
+    for (has_begun, charged_ms) in [(true, 3_000), (false, 1)] {
+        let word = Word::default();
+        let mut bench = measured(&word);
+        let busy_ns = bench.meter.totals().busy_ns;
+        let _ = bench.meter.fence(bench.stream, bench.now);
+        assert!(bench.launch(KNOWN));
+        if has_begun {
+            let before = bench.card.events.len() - 2;
+            bench.card.events[before] = Reached::At(bench.now);
+        }
+        bench.meter.settle_finished(bench.now + 1, &mut bench.card);
+        bench.now += 3_000 * MS;
+        bench.card.events.fill(Reached::Lost);
+        bench.meter.settle_all(bench.now, &mut bench.card);
+        let ns = bench.meter.totals().busy_ns - busy_ns;
+        assert!(ns.abs_diff(charged_ms * MS) <= MS, "{ns}");
+    }
+}
+
 /// With as many pending as are kept, nothing would show the end of one more, nor what it takes.
 #[test]
 fn where_no_event_can_be_kept_nothing_goes() {
@@ -186,7 +211,7 @@ fn where_no_event_can_be_kept_nothing_goes() {
         bench.launch(KNOWN)
     });
     // One each two seconds and more, in case that the work in flight waits for it.
-    assert!((PENDING..=PENDING + 3).contains(&pending.count()));
+    assert!((PENDING - KEPT..=PENDING - KEPT + 3).contains(&pending.count()));
     bench.stream = other;
     bench.now += MS;
     assert!(!bench.launch(KNOWN));

@@ -75,10 +75,15 @@ impl<E> Timeline<E> {
                     return Some(Finished::Unmeasured { cost, reserved_ns, done });
                 }
                 Reached::Lost => {
+                    let began = stream.at_front_since().filter(|began| *began < now);
                     let pending = self.take_front(id, now)?;
                     let reserved_ns = pending.reserved_ns();
                     let cost = give_up(pending, events);
-                    let done = Done::estimated(reserved_ns);
+                    // A kernel that fails takes its context along, and no event of that says when.
+                    let done = began.map_or_else(
+                        || Done::estimated(reserved_ns),
+                        |began| self.from_the_beginning(began, now),
+                    );
                     return Some(Finished::Unmeasured { cost, reserved_ns, done });
                 }
             }
@@ -167,9 +172,14 @@ impl<E> Timeline<E> {
         let stream = self.streams.get_mut(usize::from(id.0))?;
         let start = stream.since.max(queued_at).min(at);
         stream.since = stream.since.max(at);
-        let work_ns = self.turns.of(start, at);
-        let certain = Some(Certain { from: start, until: at, part: Part::Turns });
-        Some(Done { span: Span::Operation(start, at), work_ns, certain })
+        Some(self.from_the_beginning(start, at))
+    }
+
+    /// Returns what is due for work that the device was at from the one moment to the other.
+    fn from_the_beginning(&self, start: u64, end: u64) -> Done {
+        let work_ns = self.turns.of(start, end);
+        let certain = Some(Certain { from: start, until: end, part: Part::Turns });
+        Done { span: Span::Operation(start, end), work_ns, certain }
     }
 }
 
