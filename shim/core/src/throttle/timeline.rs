@@ -62,7 +62,7 @@ pub(crate) struct Timeline<E> {
 const STREAMS: usize = 1024;
 /// The number of operations with pending events; further ones are charged at their estimate.
 pub(crate) const PENDING: usize = 4096;
-/// So many of them are for launches without which others may not end.
+/// The number of them that is kept for launches without which others may not end.
 pub(crate) const KEPT: usize = 64;
 /// The number of streams that one pass looks at.
 const STREAMS_PER_PASS: usize = 16;
