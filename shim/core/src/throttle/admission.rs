@@ -218,8 +218,9 @@ impl<'a> Admission<'a> {
                 self.unknown.end();
             }
         }
-        let may_pass = timeline.has_room() || is_free;
-        if passes && !is_second || may_pass && self.is_stalled(now, timeline) {
+        if passes && !is_second
+            || (timeline.has_room() || is_free) && self.is_stalled(now, timeline)
+        {
             self.launches += 1;
             (self.held_since, self.yields_since) = (None, None);
             return None;
