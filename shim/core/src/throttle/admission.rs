@@ -200,8 +200,7 @@ impl<'a> Admission<'a> {
         charging: &Charging,
     ) -> Option<u64> {
         self.shares.follow(self.reserved_ns, now);
-        // Nothing would show the end of one more, nor what it takes: 4,096 launches that wait for the host would make all
-        // others free.
+        // Nothing would show the end of one more, nor what it takes: the others would be free.
         let is_free = self.shares.share() == Share::FULL;
         let has_room = timeline.has_much_room() || is_free;
         // Whether the gate is open matters even for launches that are exempt: the size of their allowance depends on it.
@@ -218,9 +217,8 @@ impl<'a> Admission<'a> {
                 self.unknown.end();
             }
         }
-        if passes && !is_second
-            || (timeline.has_room() || is_free) && self.is_stalled(now, timeline)
-        {
+        let may_stall = timeline.has_room() || is_free;
+        if passes && !is_second || may_stall && self.is_stalled(now, timeline) {
             self.launches += 1;
             (self.held_since, self.yields_since) = (None, None);
             return None;
