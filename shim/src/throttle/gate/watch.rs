@@ -83,6 +83,8 @@ impl Gate {
                 if !is_there {
                     self.ledger.alive_at(self.slot, self.index, None);
                 }
+                // It may not run before the process ends.
+                THREADS.lock().extend(thread.as_ref().ok().cloned());
                 let refused = |_| Watcher::Refused { until: now.saturating_add(REFUSED_NS) };
                 *watcher = thread.map_or_else(refused, Watcher::Looks);
                 return is_there;
@@ -97,7 +99,6 @@ impl Gate {
 
     fn look_until_idle(&self, copy: &DriverCopy) {
         let (mut idle_since, mut has_left) = (Instant::now(), false);
-        THREADS.lock().push(current());
         loop {
             // It lives on while the end of a context has the lock.
             while self.inside.try_lock_for(LOCK_WAIT).is_none() {

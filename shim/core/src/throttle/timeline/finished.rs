@@ -82,7 +82,7 @@ impl<E> Timeline<E> {
                     // A kernel that fails takes its context along, and no event of that says when.
                     let done = began.map_or_else(
                         || Done::estimated(reserved_ns),
-                        |began| self.from_the_beginning(began, now),
+                        |began| self.due_between(began, now),
                     );
                     return Some(Finished::Unmeasured { cost, reserved_ns, done });
                 }
@@ -172,11 +172,11 @@ impl<E> Timeline<E> {
         let stream = self.streams.get_mut(usize::from(id.0))?;
         let start = stream.since.max(queued_at).min(at);
         stream.since = stream.since.max(at);
-        Some(self.from_the_beginning(start, at))
+        Some(self.due_between(start, at))
     }
 
     /// Returns what is due for work that the device was at from the one moment to the other.
-    fn from_the_beginning(&self, start: u64, end: u64) -> Done {
+    fn due_between(&self, start: u64, end: u64) -> Done {
         let work_ns = self.turns.of(start, end);
         let certain = Some(Certain { from: start, until: end, part: Part::Turns });
         Done { span: Span::Operation(start, end), work_ns, certain }
