@@ -146,8 +146,12 @@ step_bench-smoke() { # each bench runs, and what it checks of itself holds; its 
 
 step_doc() { # the documentation builds without a warning
     # Private items are documented too, so a link to one is no mistake.
-    RUSTDOCFLAGS='-D warnings -A rustdoc::private-intra-doc-links' \
-        cargo doc --locked --workspace --no-deps --document-private-items
+    export RUSTDOCFLAGS='-D warnings -A rustdoc::private-intra-doc-links'
+    local document=(cargo doc --locked --no-deps --document-private-items)
+    # The library and the command are both called gpucap, and so are the directories of their pages: documented at the
+    # same time, one removes what the other is writing.
+    "${document[@]}" --workspace --exclude gpucap-hook
+    "${document[@]}" --package gpucap-hook
 }
 
 step_deny() { # licences, sources and advisories of every crate we use
