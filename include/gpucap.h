@@ -62,7 +62,8 @@ struct gpucap_ledger_header {
     uint64_t boot;       /* which boot the times are of: a hash of its id, 0 if unknown */
     uint64_t attendance; /* [p] System V shared memory that the living have attached: low 32 bits of its shm_ctime, id */
     uint64_t looked;     /* when each process was last looked at, CLOCK_MONOTONIC ns */
-    uint64_t reserved[502];
+    uint64_t clocks;     /* which time namespace's clocks the times are of: its inode, 0 if unknown */
+    uint64_t reserved[501];
 };
 
 struct gpucap_ledger_device {

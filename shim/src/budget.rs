@@ -48,6 +48,7 @@ impl Budget {
     /// There is no ledger or no free slot. That may pass.
     pub(crate) fn begin(policy: &'static Policy) -> Result<Self, String> {
         let ledger = ledger_file::ledger(policy)?;
+        ledger_file::has_its_clocks(ledger)?;
         // Found where the ledger was, whatever root or user the program takes until it first uses a device; what is
         // wrong with it is reported then.
         drop(policy.limits.as_ref().map(InForce::of));

@@ -2,6 +2,7 @@
 //! of the processes are alive. Files and system calls; no function of the driver.
 
 pub(crate) mod attendance;
+mod executed;
 pub(crate) mod ledger_file;
 pub(crate) mod live_limits;
 pub(crate) mod usage_page;

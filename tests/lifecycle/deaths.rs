@@ -38,6 +38,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("a larger limit of one's own does not undo what others hold", larger_limit),
         trial("what a process held is back when it becomes another program", execs),
         trial("what a process held is back when it becomes a program without a GPU", execs_idle),
+        trial("a process whose stack seems to be another one keeps what it holds", moved_stack),
         trial("a zombie holds nothing", zombie),
         trial("a forked child that dies takes nothing of its parent along", child_dies),
         trial("a forked child that frees takes nothing of its parent along", child_frees),
@@ -99,6 +100,26 @@ fn execs_idle() -> Result {
     actor.call("nothing")?; // it is the new program that answers
     other.expect(&[(&take(LIMIT / MIB), SUCCESS)])?;
     actor.call("nothing").map(drop)
+}
+
+/// `execve` moves the stack, and a process may say of itself that it is elsewhere.
+fn moved_stack() -> Result {
+    let run = limited()?;
+    let mut first = begin(&run)?;
+    first.expect(&[(&take(LIMIT / MIB), SUCCESS)])?;
+    let moved = first.call("move-stack 64")?;
+    if moved.code != 0 {
+        return Err(Stop::skip("this kernel lets no process set its PR_SET_MM_MAP"));
+    }
+    begin(&run)?.expect(&[("alloc a 1", OUT_OF_MEMORY)])?;
+    first.expect(&[("alloc b 1", OUT_OF_MEMORY), ("free a", SUCCESS)])?;
+    let mut second = begin(&run)?;
+    second.expect(&[(&take(LIMIT / MIB), SUCCESS)])?;
+    // What it executes is another program all the same.
+    second.call("move-stack 64")?;
+    second.order("exec")?;
+    second.call("nothing")?;
+    first.expect(&[(&take(LIMIT / MIB), SUCCESS)])
 }
 
 fn zombie() -> Result {

@@ -30,6 +30,10 @@ pub(crate) fn trials() -> Vec<Trial> {
             "with the /proc of another pid namespace no process is taken for dead",
             foreign_proc_alive,
         ),
+        trial(
+            "a process with other clocks than those of the ledger does no GPU work",
+            other_clocks,
+        ),
         trial("by itself the ledger is one per user and container, and private", default_ledger),
         trial("without a place for the ledger nothing works", no_shared_memory),
         trial("a ledger of another user means no GPU work", not_ours),
@@ -180,6 +184,22 @@ fn other_namespace() -> Result {
     inside.expect(&[("free a", SUCCESS)])?;
     outside.expect(&[(&take(LIMIT / MIB), SUCCESS)])?;
     inside.expect(&[("alloc a 1", OUT_OF_MEMORY)])
+}
+
+/// In a time namespace of its own, whose monotonic clock is ahead by 1000 s.
+fn other_clocks() -> Result {
+    let run = limited()?;
+    let words = ["unshare", "--time", "--fork", "--monotonic", "1000"];
+    let inside = run.clone().through(&words.map(OsStr::new));
+    let probe = Command::new(words[0]).args(&words[1..]).arg("true").output()?;
+    if !probe.status.success() {
+        return Err(Stop::skip(String::from_utf8_lossy(&probe.stderr).trim()));
+    }
+    // Where all processes have the same, it is theirs.
+    let alone = inside.clone().env("GPUCAP_LEDGER", run.directory().join("other"));
+    holds(&mut alone.start()?)?;
+    begin(&run)?;
+    refused(&inside, "time namespace")
 }
 
 /// A pid namespace that sees the /proc of the one around it; its first process, and a way for others to get into it.

@@ -60,6 +60,7 @@ fn live(ledger: &Ledger, acts: &[u8]) {
     // Of the others, those with even numbers are dead.
     let me = Identity { pid_namespace: 1, pid: 7, start_time: 2, image: 3 };
     let alive = |other: &Identity| other.pid % 2 == 1;
+    ledger.executed(me, || acts.len().is_multiple_of(2));
     let Ok(slot) = ledger.claim(me, NOW, &alive) else { return };
     let Some(word) = ledger.bucket(device) else { return };
     let gang = Gang::new(ledger.words_of_devices(), device.index(), 1);

@@ -32,7 +32,8 @@ pub struct Stat {
     pub ended: bool,
     /// In clock ticks since boot; with the pid it identifies a process.
     pub start_time: u64,
-    /// Where the stack begins: changes with `execve`, which pid and start time survive. 0 if the reader may not see it.
+    /// Where the stack begins: changes with `execve`, which pid and start time survive, and whenever the process says so
+    /// (`PR_SET_MM_MAP`). 0 if the reader may not see it.
     pub start_of_stack: u64,
 }
 
@@ -58,15 +59,20 @@ impl Stat {
         })
     }
 
-    /// Whether the process with this `stat` is the owner of a slot, and still runs the program that claimed it. The
-    /// pid and its namespace are the caller's to compare.
+    /// Returns whether the process with this `stat` is the owner of a slot, and has not ended. The pid and its namespace are
+    /// the caller's to compare.
     #[must_use]
     pub const fn runs(&self, owner: &Identity) -> bool {
-        // Zero is unknown: no process starts with the machine, or with its stack there.
-        let same_start = owner.start_time == 0 || owner.start_time == self.start_time;
-        let same_image =
-            owner.image == 0 || self.start_of_stack == 0 || owner.image == self.start_of_stack;
-        same_start && same_image && !self.ended
+        // Zero is unknown: no process starts with the machine.
+        (owner.start_time == 0 || owner.start_time == self.start_time) && !self.ended
+    }
+
+    /// Returns whether that process may have executed another program since it claimed the slot. It may also have said that
+    /// its stack begins elsewhere: only its mappings show which.
+    #[must_use]
+    pub const fn may_have_executed(&self, owner: &Identity) -> bool {
+        // Zero is unknown: no stack is there.
+        owner.image != 0 && self.start_of_stack != 0 && owner.image != self.start_of_stack
     }
 }
 
@@ -121,12 +127,19 @@ mod tests {
     }
 
     #[test]
-    fn an_owner_runs_until_it_ends_or_executes_another_program() {
+    fn an_owner_runs_until_it_ends() {
         assert!(RUNS.runs(&owner(7000, 9000)));
         assert!(!RUNS.runs(&owner(7001, 9000)), "the pid was given out again");
-        assert!(!RUNS.runs(&owner(7000, 9001)), "another program");
-        assert!(RUNS.runs(&owner(7000, 0)), "in doubt");
-        assert!(Stat { start_of_stack: 0, ..RUNS }.runs(&owner(7000, 9001)), "in doubt");
+        assert!(RUNS.runs(&owner(7000, 9001)), "its stack says nothing about that");
         assert!(!Stat { ended: true, ..RUNS }.runs(&owner(7000, 9000)));
+    }
+
+    #[test]
+    fn another_stack_may_mean_another_program() {
+        assert!(!RUNS.may_have_executed(&owner(7000, 9000)));
+        assert!(RUNS.may_have_executed(&owner(7000, 9001)));
+        assert!(!RUNS.may_have_executed(&owner(7000, 0)), "in doubt");
+        let unseen = Stat { start_of_stack: 0, ..RUNS };
+        assert!(!unseen.may_have_executed(&owner(7000, 9001)), "in doubt");
     }
 }

@@ -3,6 +3,7 @@
 //! Mapped once per process and never unmapped. The file is created by the first process; formatting it is idempotent,
 //! so a race between two creators is harmless. Its content is not used before [`Ledger::check`] has accepted it.
 
+use super::executed;
 use crate::state::Policy;
 use crate::sys::{self, File};
 use gpucap_core::errno::Errno;
@@ -14,10 +15,24 @@ use std::ffi::{CStr, CString};
 /// Where the hook puts the container's ledger. Next to a limits file nothing else may choose another place.
 const HOOK_LEDGER: &CStr = c"/.gpucap/ledger";
 
+static LEDGER: OnceBox<&'static Ledger> = OnceBox::new();
+
 /// The ledger, mapped; an explanation if it cannot be.
 pub(crate) fn ledger(policy: &Policy) -> Result<&'static Ledger, String> {
-    static LEDGER: OnceBox<&'static Ledger> = OnceBox::new();
     LEDGER.get_or_try_init(|| open(policy).map(Box::new)).copied()
+}
+
+/// Checks that this process's clocks are those of the others of the ledger. A child made by `fork` may have others.
+///
+/// # Errors
+/// They are not: it is in another time namespace.
+pub(crate) fn has_its_clocks(ledger: &Ledger) -> Result<(), String> {
+    match sys::namespace_inode(c"/proc/self/ns/time") {
+        Some(namespace) if !ledger.keeps_times_of(namespace) => {
+            Err("ledger: its times are of another time namespace than this process's".into())
+        }
+        _ => Ok(()), // Linux before 5.6 has none
+    }
 }
 
 fn open(policy: &Policy) -> Result<&'static Ledger, String> {
@@ -55,6 +70,10 @@ fn open(policy: &Policy) -> Result<&'static Ledger, String> {
         .map_err(|why| format!("ledger: {}: {why}", path.to_string_lossy()))?;
     if let Ok(id) = sys::read_file(c"/proc/sys/kernel/random/boot_id", 64) {
         ledger.live_in(Ledger::boot_of(&id));
+    }
+    // What this process held before it executed this program is back. Another copy of the library in it may have a slot too.
+    if let Ok(identity) = own_identity() {
+        ledger.executed(identity, || executed::maps_once(address(ledger)));
     }
     Ok(ledger)
 }
@@ -145,10 +164,22 @@ pub(crate) fn alive(owner: &Identity) -> bool {
         None
     };
     match stat {
-        Some(stat) => stat.is_none_or(|stat| stat.runs(owner)),
+        Some(Some(stat)) => {
+            let has_executed = || {
+                LEDGER
+                    .get()
+                    .is_some_and(|ledger| executed::maps_no_more(owner.pid, address(ledger)))
+            };
+            stat.runs(owner) && !(stat.may_have_executed(owner) && has_executed())
+        }
+        Some(None) => true,
         // A /proc that hides other users' processes (hidepid) says the same of those as of the dead.
         None => sys::process_exists(owner.pid),
     }
+}
+
+fn address(ledger: &Ledger) -> usize {
+    core::ptr::from_ref(ledger).addr()
 }
 
 fn read_stat(path: &CStr) -> Result<Option<Stat>, i32> {

@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <linux/prctl.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -38,6 +40,26 @@ static void open_driver(void)
 #include "actor_rows.h"
 #include "actor_share.h"
 #include "actor_graph.h"
+
+/* Says that the stack of this process begins `bytes` below where it does. Everything else stays as /proc has it. */
+static int move_stack(uint64_t bytes)
+{
+    char text[2048] = "";
+    FILE *stat = fopen("/proc/self/stat", "r");
+    if (!stat || !fgets(text, sizeof text, stat) || fclose(stat))
+        return -1;
+    uint64_t fields[64] = { 0 };
+    int field = 3; /* proc_pid_stat(5) counts from 1, and the name ends with the last parenthesis */
+    for (char *word = strtok(strrchr(text, ')') + 1, " "); word && field < 64; word = strtok(NULL, " "))
+        fields[field++] = strtoull(word, NULL, 10);
+    struct prctl_mm_map map = {
+        .start_code = fields[26], .end_code = fields[27], .start_stack = fields[28] - bytes,
+        .start_data = fields[45], .end_data = fields[46], .start_brk = fields[47],
+        .brk = (uint64_t)(uintptr_t)sbrk(0), .arg_start = fields[48], .arg_end = fields[49],
+        .env_start = fields[50], .env_end = fields[51], .exe_fd = (uint32_t)-1,
+    };
+    return prctl(PR_SET_MM, PR_SET_MM_MAP, &map, sizeof map, 0);
+}
 
 static CUresult context(int ordinal)
 {
@@ -275,6 +297,7 @@ static CUresult obey(const char *verb, uint64_t *slot, uint64_t *from, uint64_t 
     if (IS("exit")) exit((int)first);
     if (IS("vanish")) _exit((int)first);
     if (IS("kill")) raise((int)first);
+    if (IS("move-stack")) return (CUresult)move_stack(first);
     if (IS("exec")) execl("/proc/self/exe", "actor", (char *)NULL);
 #undef IS
     return 9999;

@@ -1,9 +1,12 @@
-//! Which life of the machine the times in a ledger are of.
+//! Of which clocks the times in a ledger are: in which life of the machine, and in which time namespace.
 //!
 //! The clocks begin anew with each boot, and a ledger on a disk outlives one: a bucket in debt would then be in debt
 //! for as long as the machine had been up. So the header names the boot, and the first process after another boot
 //! clears the times. Two processes that start at once may both do so, and the later one clears what the earlier one
 //! has charged since: a turn at most, once in a boot.
+//!
+//! In a time namespace of its own (`time_namespaces(7)`) a process reads other times at the same moment: what it does would
+//! seem long past, or to come, to others. The first process of a boot decides whose times count.
 
 use super::layout::Ledger;
 
@@ -42,8 +45,18 @@ impl Ledger {
                 }
             }
         }
+        self.header.clocks.store(0);
         // Last: a process that dies before it has done nothing that is not repeated. Where it fails, another process
         // has done it.
         let _ = self.header.boot.replace(found, boot);
+    }
+
+    /// Returns whether the times in the ledger are of this time namespace (by its inode). They are if they were of none.
+    #[must_use]
+    pub fn keeps_times_of(&self, namespace: u64) -> bool {
+        match self.header.clocks.replace(0, namespace) {
+            Ok(()) => true,
+            Err(found) => found == namespace,
+        }
     }
 }

@@ -53,7 +53,9 @@ pub(super) struct Header {
     pub(super) attendance: Word,
     /// When each was last looked at, in ns of CLOCK_MONOTONIC.
     pub(super) looked: Word,
-    pub(super) _reserved: [Counter; 502],
+    /// The time namespace whose clocks the times are of: `boot` owns it.
+    pub(super) clocks: Word,
+    pub(super) _reserved: [Counter; 501],
 }
 
 #[derive(Debug, Default)]
@@ -146,6 +148,7 @@ impl Ledger {
                 boot: Word::default(),
                 attendance: Word::default(),
                 looked: Word::default(),
+                clocks: Word::default(),
                 _reserved: from_fn(|_| Counter::default()),
             },
             devices: from_fn(|_| Device::default()),

@@ -222,6 +222,7 @@ fn a_new_image_and_a_reaper_of_the_old_one_do_not_meet() {
         charge(&ledger, ada, 4).unwrap();
         let reaper = thread::spawn(move || other.reap(&|identity| identity.image == 2));
         let again = Identity { image: 2, ..process(ADA) };
+        ledger.executed(again, || true);
         let slot = ledger.claim(again, 0, &dead(NO_PROCESS)).unwrap();
         charge(&ledger, slot, 3).unwrap();
         reaper.join().unwrap();

@@ -22,8 +22,8 @@ pub struct Identity {
     pub pid: u32,
     /// Clock ticks from boot to the start of the process, from `/proc`.
     pub start_time: u64,
-    /// A word that differs between a process and what it executes: the start of its stack.
-    /// 0 is unknown.
+    /// A word that differs between a process and what it executes, and that the process itself can change: the start of its
+    /// stack. 0 is unknown.
     pub image: u64,
 }
 
@@ -49,9 +49,8 @@ impl Slot {
 impl Ledger {
     /// Takes a slot for the process `identity`, with all its accounts at zero.
     ///
-    /// What the same process held before it executed another program is given back first. If no slot is free, those of
-    /// dead processes are reaped: `alive` returns whether another process still runs, and must return true where it
-    /// cannot know.
+    /// If no slot is free, those of dead processes are reaped: `alive` returns whether another process still runs, and must
+    /// return true where it cannot know.
     ///
     /// # Errors
     /// Every slot belongs to a living process.
@@ -62,7 +61,6 @@ impl Ledger {
         alive: &dyn Fn(&Identity) -> bool,
     ) -> Result<Slot, Full> {
         let me = identity.kept();
-        self.reap(&|other| Identity { image: me.image, ..*other } != me);
         for attempt in 0..4 {
             if attempt == 1 {
                 self.reap(alive);
@@ -80,6 +78,17 @@ impl Ledger {
             }
         }
         Err(Full)
+    }
+
+    /// Gives back what this process held before it executed another program. `has_executed` is asked only if there is
+    /// anything, and must return false where it cannot know.
+    pub fn executed(&self, identity: Identity, has_executed: impl FnOnce() -> bool) {
+        let me = identity.kept();
+        let is_earlier =
+            |other: &Identity| *other != me && Identity { image: me.image, ..*other } == me;
+        if self.live().any(|(_, _, other)| is_earlier(&other)) && has_executed() {
+            self.reap(&|other| !is_earlier(other));
+        }
     }
 
     /// Gives back what the dead hold. Returns how many slots that freed.

@@ -192,6 +192,13 @@ fn a_new_image_of_a_process_gives_back_what_the_old_one_held() {
     let (ledger, device, slot) = ready();
     ledger.line(slot, device).unwrap().charge(Kind::Alloc, 6, 10).unwrap();
     let image = Identity { image: 2, ..identity(1) };
+    ledger.executed(identity(1), || panic!("asked"));
+    for other in [identity(2), Identity { start_time: 2, ..image }] {
+        ledger.executed(other, || panic!("asked"));
+    }
+    ledger.executed(image, || false);
+    assert_eq!(ledger.used(device), 6, "it only says that its stack is another one");
+    ledger.executed(image, || true);
     ledger.claim(image, 0, &|_| true).unwrap();
     let seen: Vec<Identity> = ledger.processes().map(|process| process.identity).collect();
     assert_eq!((seen, ledger.used(device)), (vec![image], 0));

@@ -19,9 +19,10 @@ fn every_field_is_where_version_1_has_it() {
             offset_of!(Header, boot),
             offset_of!(Header, attendance),
             offset_of!(Header, looked),
+            offset_of!(Header, clocks),
             size_of::<Header>(),
         ],
-        [0, 8, 16, 24, 32, 40, 48, 56, 64, 72, 4096]
+        [0, 8, 16, 24, 32, 40, 48, 56, 64, 72, 80, 4096]
     );
     assert_eq!(
         [

@@ -117,6 +117,17 @@ fn another_boot_forgets_times_and_no_bytes() {
 }
 
 #[test]
+fn the_times_are_of_one_time_namespace_until_another_boot() {
+    let (ledger, ..) = ready();
+    ledger.live_in(5);
+    assert!(ledger.keeps_times_of(3) && ledger.keeps_times_of(3) && !ledger.keeps_times_of(4));
+    ledger.live_in(5);
+    assert!(!ledger.keeps_times_of(4));
+    ledger.live_in(6);
+    assert!(ledger.keeps_times_of(4) && !ledger.keeps_times_of(3));
+}
+
+#[test]
 fn boots_are_distinguished() {
     let of = Ledger::boot_of;
     assert_ne!(of(b"3f0e9bd4-0001"), of(b"3f0e9bd4-0003"));
