@@ -15,6 +15,8 @@
 //! is harmless. A process beyond the 64th publishes nothing. The node publishes pages of its own for processes without
 //! reports ([`sampled`]).
 
+pub mod excess;
+pub mod held;
 pub mod sampled;
 pub mod share;
 

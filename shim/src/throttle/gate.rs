@@ -200,6 +200,10 @@ impl Gate {
                 inside.meter.take_reports(peers.iter().copied(), now);
             });
         });
+        let until = peers.held_until();
+        if until > now {
+            self.with(|inside| inside.meter.hold(until, now));
+        }
     }
 
     /// Marks where the stream's work ends, and passes the mark to the meter.

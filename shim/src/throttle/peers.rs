@@ -6,14 +6,15 @@
 //! had nothing new then, and has no work in flight, is not read in between; where the own container borrows, every page is
 //! read, and the list is refreshed every 5 ms. All processes of another container are
 //! taken together, and their reports count only up to the share (`gpucap_core::page::share`) that the node wrote
-//! beside the page. A look waits for nothing, and takes at most a fiftieth of the time; whatever fails is ignored.
+//! beside the page. Beside the own page the node may have written until when the container is held back
+//! (`gpucap_core::page::held`). A look waits for nothing, and takes at most a fiftieth of the time; whatever fails is ignored.
 
 use crate::container::usage_page::OwnPage;
 use crate::driver::nvml::process;
 use crate::sys::{self, Directory};
 use crate::topology;
 use gpucap_core::ledger::{DeviceIndex, Slot};
-use gpucap_core::page::{Header, OwnSeat, PLACES, read_seats, share};
+use gpucap_core::page::{Header, OwnSeat, PLACES, held, read_seats, share};
 use gpucap_core::throttle::{Looks, PeerReport, UsageReport};
 use gpucap_core::units::{ComputeLimit, Share};
 use gpucap_core::uuid::Uuid;
@@ -44,6 +45,10 @@ struct View {
     /// No page was passed over for lack of descriptors or memory, or because there are too many.
     sees_all: bool,
     looks: Looks,
+    /// The name of the own page.
+    own: Option<CString>,
+    /// Until when the node holds the container back.
+    held_until: u64,
 }
 
 /// A page with reports for the device.
@@ -120,6 +125,11 @@ impl Peers {
     pub(super) fn has_unreported(&self) -> bool {
         let listed = topology::nvml().and_then(|nvml| process::count(nvml, self.gpu.0));
         listed.is_some_and(|listed| listed > self.view.lock().known.saturating_add(1))
+    }
+
+    /// Returns until when the node holds the container back, as of the latest list.
+    pub(super) fn held_until(&self) -> u64 {
+        self.view.try_lock().map_or(0, |view| view.held_until)
     }
 
     /// Reads the reports, unless another thread does so or it `is_due` only later. Each is passed on under a stable
@@ -209,7 +219,7 @@ impl View {
         while names.len() < MOST_FILES
             && let Some(next) = directory.next(&mut self.room)
         {
-            names.extend(next.filter(|name| !is_share(name)).map(CStr::to_owned));
+            names.extend(next.filter(|name| is_page(name)).map(CStr::to_owned));
         }
         self.sees_all &= names.len() < MOST_FILES;
         names.truncate(MOST_FILES);
@@ -223,7 +233,11 @@ impl View {
                     continue;
                 }
             };
-            let header = Header::read(bytes).filter(|_| inode != all.own.inode);
+            if inode == all.own.inode {
+                self.own = Some(name);
+                continue;
+            }
+            let header = Header::read(bytes);
             let Some(seats) = header.and_then(|header| header.seats(all.gpu)) else { continue };
             let Some(limit) = self.limit(directory, &name, all) else { continue };
             let known = before.iter().find(|page| page.inode == inode);
@@ -233,6 +247,16 @@ impl View {
             self.pages.push(PeerPage { name, inode, seats, limit, report, processes, moves });
         }
         self.pages.sort_by_key(|page| !page.moves);
+        self.held_until = self.own_held_until(directory, all).unwrap_or(0);
+    }
+
+    /// Returns until when the node holds the container back, if it has written that.
+    fn own_held_until(&mut self, directory: &Directory, all: &Peers) -> Option<u64> {
+        // Beside a page in a user's own directory nothing counts.
+        let own = self.own.as_ref().filter(|_| all.own.by_node)?;
+        let name = CString::new([own.to_bytes(), held::SUFFIX.as_bytes()].concat()).ok()?;
+        let (_, text) = read(directory, &name, 0, &mut self.room).ok()?;
+        held::until(text, all.gpu)
     }
 
     /// Returns what a page's container may have of the device's time; `None` if the node has written none.
@@ -251,9 +275,9 @@ impl View {
     }
 }
 
-/// Returns whether a name is that of a share file.
-fn is_share(name: &CStr) -> bool {
-    name.to_bytes().ends_with(share::SUFFIX.as_bytes())
+/// Returns whether a name may be that of a page: it is of nothing that the node writes beside one.
+fn is_page(name: &CStr) -> bool {
+    ![share::SUFFIX, held::SUFFIX].iter().any(|suffix| name.to_bytes().ends_with(suffix.as_bytes()))
 }
 
 /// Returns whether a file could not be opened for lack of something that the process itself can use up.

@@ -185,6 +185,11 @@ impl Admission<'_> {
         owed
     }
 
+    /// Admits nothing of the container before this time.
+    pub(crate) fn hold(&self, until: u64, now: u64) {
+        self.shares.hold(until, now);
+    }
+
     /// Gives back what was reserved for nothing.
     pub(crate) fn release(&mut self, ns: u64) {
         self.reserved_ns = self.reserved_ns.saturating_sub(ns);

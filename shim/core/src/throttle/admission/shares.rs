@@ -184,6 +184,11 @@ impl<'a> Shares<'a> {
         self.container(self.lent).charge_as_of(then, ns, now);
     }
 
+    /// Lets nothing be spent before this time.
+    pub(crate) fn hold(&self, until: u64, now: u64) {
+        self.container(self.lent).hold(until, now);
+    }
+
     /// Puts back `ns` of what was charged.
     pub(crate) fn refund(&self, ns: u64) {
         self.container(self.lent).refund(ns);

@@ -247,3 +247,21 @@ fn a_larger_share_that_comes_while_work_is_late_is_paid_at_that() {
     }
     assert!(goes_at.is_some_and(|ms| ms <= 2_300), "{goes_at:?}");
 }
+
+/// What the node has seen, the process has not: it is in no debt of its own.
+#[test]
+fn a_container_that_is_held_back_makes_no_launch_until_then() {
+    let word = Word::default();
+    let mut bench = with_allowance(&word);
+    bench.meter.hold(bench.now - MS, bench.now);
+    assert!(bench.allowance.spend(10_000), "the time is past");
+    let until = bench.now + 500 * MS;
+    bench.meter.hold(until, bench.now);
+    assert!(!bench.allowance.spend(10_000), "no allowance is left");
+    let _ = looks(&mut bench, true, 10);
+    assert!(bench.ask(KNOWN).is_none());
+    bench.now = until - MS;
+    assert!(bench.ask(KNOWN).is_none());
+    bench.now = until + 20 * MS;
+    assert!(bench.ask(KNOWN).is_some());
+}

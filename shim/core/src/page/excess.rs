@@ -1,0 +1,146 @@
+//! What a container has of a GPU's time beyond its limit, by the driver's samples of its processes, and until when it has to
+//! be held back for that.
+//!
+//! The library charges what it can see from within a process. What a process does so that nothing there sees its work (it is
+//! stopped while that runs, and killed) or without the library shows in the driver's samples alone. They are in whole percents
+//! and count a kernel however few of the GPU's units it uses, so there is a tolerance: a quarter of the limit, one percent of
+//! the time, and [`DEPTH_NS`] at once.
+//!
+//! A token bucket (as in ITU-T I.371, "generic cell rate"): it fills at the tolerated rate, and what is sampled is taken out.
+//! Below zero the container is held back until it would be full enough again. What the library holds a container back for at
+//! its limit lasts longer than that, so the two never add up.
+
+use crate::units::{Share, signed};
+
+/// What it holds at most: what a container may have at once beyond the tolerated rate.
+const DEPTH_NS: u64 = 2_000_000_000;
+/// The longest time for which a container is held back by what was sampled so far.
+const MOST_HELD_NS: u64 = 600_000_000_000;
+
+/// The bucket of one container and GPU.
+#[derive(Clone, Copy, Debug)]
+pub struct Excess {
+    balance_ns: i64,
+}
+
+impl Default for Excess {
+    /// Full.
+    fn default() -> Self {
+        Self { balance_ns: signed(DEPTH_NS) }
+    }
+}
+
+impl Excess {
+    /// Adds a sample of `length_ns`, in which the GPU worked for the container for `busy_ns`; `limit` is the most that the
+    /// container may have. Returns how much of that was beyond it and the tolerance.
+    pub fn add(&mut self, limit: Share, [busy_ns, length_ns]: [u64; 2]) -> u64 {
+        let Some(tolerated) = tolerated(limit) else {
+            *self = Self::default();
+            return 0;
+        };
+        let before = self.balance_ns;
+        let filled = before.saturating_add(signed(tolerated.of(length_ns)));
+        let filled = filled.min(signed(DEPTH_NS));
+        let lowest = -signed(tolerated.of(MOST_HELD_NS));
+        self.balance_ns = filled.saturating_sub(signed(busy_ns)).max(lowest.min(filled));
+        let below = |balance: i64| balance.min(0).unsigned_abs();
+        below(self.balance_ns).saturating_sub(below(before))
+    }
+
+    /// Returns until when the container is to have no more; `None`: it may.
+    #[must_use]
+    pub fn held_until(&self, limit: Share, now: u64) -> Option<u64> {
+        let tolerated = tolerated(limit)?;
+        let owed_ns = u64::try_from(self.balance_ns.checked_neg()?).ok().filter(|ns| *ns > 0)?;
+        let parts = u64::from(tolerated.parts()).max(1);
+        let wait_ns = owed_ns.saturating_mul(u64::from(Share::DENOMINATOR)).div_ceil(parts);
+        Some(now.saturating_add(wait_ns))
+    }
+}
+
+/// Returns how much of the time is not beyond a limit; `None`: no more than all of it can be had.
+fn tolerated(limit: Share) -> Option<Share> {
+    let parts = limit.parts().saturating_mul(5) / 4;
+    let parts = parts.saturating_add(Share::DENOMINATOR / 100);
+    Share::from_parts(parts).filter(|share| *share != Share::FULL)
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn percent(percent: u16) -> Share {
+        Share::from_percent(percent).expect("a share")
+    }
+
+    #[test]
+    fn what_is_tolerated_is_never_beyond() {
+        let mut excess = Excess::default();
+        for _ in 0..10_000 {
+            assert_eq!(excess.add(percent(10), [13_500_000, 100_000_000]), 0);
+            assert_eq!(excess.held_until(percent(10), 0), None);
+        }
+    }
+
+    #[test]
+    fn what_is_beyond_is_waited_for_at_the_tolerated_rate() {
+        let mut excess = Excess::default();
+        // Of 10 s, 1.35 are tolerated, and 2 at once.
+        assert_eq!(excess.add(percent(10), [10 * SECOND, 10 * SECOND]), 8 * SECOND);
+        let until = excess.held_until(percent(10), 7 * SECOND).expect("held");
+        assert_eq!(until, 7 * SECOND + (8 * SECOND * 1000).div_ceil(135));
+        assert_eq!(excess.add(percent(10), [0, until - 7 * SECOND + SECOND]), 0);
+        assert_eq!(excess.held_until(percent(10), until), None);
+    }
+
+    /// However the time is cut into samples.
+    #[test]
+    fn what_flows_in_is_not_beyond() {
+        let mut excess = Excess::default();
+        let beyond: u64 = (0..100).map(|_| excess.add(percent(10), [SECOND / 10; 2])).sum();
+        assert!(beyond.abs_diff(6_650 * SECOND / 1000) < SECOND / 50, "{beyond}");
+    }
+
+    #[test]
+    fn none_is_held_for_longer_than_ten_minutes() {
+        let mut excess = Excess::default();
+        excess.add(percent(1), [100_000 * SECOND, 100_000 * SECOND]);
+        let until = excess.held_until(percent(1), 0).expect("held");
+        assert!(until.abs_diff(MOST_HELD_NS) < SECOND, "{until}");
+    }
+
+    #[test]
+    fn where_all_of_the_time_is_tolerated_nothing_is_beyond() {
+        let mut excess = Excess::default();
+        for limit in [80, 100] {
+            assert_eq!(excess.add(percent(limit), [9 * SECOND, 9 * SECOND]), 0);
+            assert_eq!(excess.held_until(percent(limit), 0), None);
+        }
+    }
+
+    proptest! {
+        /// However the samples come, a container that is held back as it should gets the tolerated rate, what is given at
+        /// once, and the sample in which it is found out.
+        #[test]
+        fn in_the_long_run_no_more_than_is_tolerated(
+            limit in 1_u16..79,
+            samples in proptest::collection::vec((0_u64..=1000, 1_u64..=1000), 1..400),
+        ) {
+            let (mut excess, mut now, mut had_ns, mut longest) = (Excess::default(), 0, 0, 0);
+            for (permille, ms) in samples {
+                let length_ns = ms * 1_000_000;
+                let held = excess.held_until(percent(limit), now).is_some();
+                let busy_ns = if held { 0 } else { length_ns / 1000 * permille };
+                excess.add(percent(limit), [busy_ns, length_ns]);
+                now += length_ns;
+                had_ns += busy_ns;
+                longest = longest.max(length_ns);
+            }
+            let tolerated = tolerated(percent(limit)).expect("less than all").of(now);
+            prop_assert!(had_ns <= tolerated + DEPTH_NS + longest, "{had_ns} of {now}");
+        }
+    }
+}
