@@ -50,7 +50,7 @@ pub use document::card::Card;
 pub use document::container::{Container, MountNamespace};
 pub use document::env::Env;
 pub use document::identity::{ContainerIdentity, Names};
-pub use document::node::{Lending, NativeLimits, NoGlibc, Node, Privileged};
+pub use document::node::{Lending, NativeLimits, NoGlibc, Node, Privileged, SampledExcess};
 pub use document::node_file::NodeFile;
 pub use document::slice::Slice;
 pub use document::state::State;

@@ -5,6 +5,7 @@
 //! publishes usage pages.
 
 mod address;
+mod excess;
 mod runs;
 mod sampling;
 mod serve;

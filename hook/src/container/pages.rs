@@ -6,6 +6,7 @@
 //!   all/                         a file system in memory of its own: a page that grows fills nothing else
 //!     NAME                       the page
 //!     NAME.share                 the container's shares of the time ([`share`])
+//!     NAME.held                  until when it is held back, if it had more than that ([`held`])
 //!   PID-START.N -> all/NAME      a page that a process of the node publishes for a process without one ([`unreported`])
 //! ```
 //!
@@ -13,6 +14,7 @@
 //! process that its link names has ended. The link is made before the page and removed after it; each hook removes
 //! stale pages, and pages without a link. A container that could make another mount writable gets no page.
 
+pub(crate) mod held;
 pub(crate) mod share;
 mod store;
 pub(crate) mod unreported;
@@ -85,12 +87,11 @@ pub(crate) fn sweep(directory: &Path) -> usize {
     });
     let is_gone = |link: &PathBuf| {
         let page = directory.join(fs::read_link(link)?);
-        let share = page.with_added_extension(share::EXTENSION);
-        for file in [page, share] {
-            match fs::remove_file(file) {
-                Err(why) if why.kind() != ErrorKind::NotFound => return Err(why),
-                _ => {}
-            }
+        let name = CString::new(page.file_name().unwrap_or_default().as_bytes())?;
+        match File::open(directory.join(ALL)) {
+            Ok(all) => share::remove_page(&all, &name)?,
+            Err(why) if why.kind() == ErrorKind::NotFound => {}
+            Err(why) => return Err(why),
         }
         fs::remove_file(link)
     };
@@ -138,10 +139,11 @@ fn tidy(directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The name of the page to which a file of this name belongs: the page, or its share file, finished or not.
+/// The name of the page to which a file of this name belongs: the page, or one beside it, complete or not.
 fn page_of(file: &OsStr) -> Option<&str> {
     let (name, rest) = file.to_str()?.split_at_checked(32)?;
-    let belongs = matches!(rest, "" | ".share" | ".share.new");
+    let beside = rest.strip_suffix(share::UNFINISHED).unwrap_or(rest);
+    let belongs = rest.is_empty() || share::BESIDE.contains(&beside);
     (belongs && u128::from_str_radix(name, 16).is_ok()).then_some(name)
 }
 

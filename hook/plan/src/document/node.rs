@@ -78,6 +78,8 @@ pub struct Node {
     /// The most of a GPU's time that a container may have with what it borrows, in percent.
     #[serde(deserialize_with = "percent")]
     pub lending_max: Option<Share>,
+    /// What becomes of a container that has more of a GPU's time than its limit, by the driver's samples.
+    pub sampled_excess: SampledExcess,
     /// The host's directory of the driver's libraries, if the loader does not find them by itself.
     #[serde(deserialize_with = "optional_path")]
     pub driver_libraries: Option<String>,
@@ -105,6 +107,16 @@ pub enum Lending {
     Allowed,
     /// All with a compute limit, but those that ask for a fixed one.
     Always,
+}
+
+/// What becomes of a container that has more of a GPU's time than its limit, by the driver's samples.
+#[derive(Clone, Copy, Debug, serde::Deserialize, Eq, PartialEq)]
+#[serde(rename_all = "lowercase")]
+pub enum SampledExcess {
+    /// The metrics say so.
+    Report,
+    /// It is also held back until it has had no more.
+    Hold,
 }
 
 /// What becomes of an image without a glibc.
@@ -206,6 +218,7 @@ impl Default for Node {
             native_limits: NativeLimits::Off,
             lending: Lending::Off,
             lending_max: None,
+            sampled_excess: SampledExcess::Report,
             driver_libraries: None,
         }
     }

@@ -2,10 +2,12 @@
 //!
 //! One thread reads what `gpucap-driver samples` prints. What is of a container of the hook, or of a run by its ledger, goes to
 //! the metrics, also if it has no compute limit. What is of a process that publishes no usage report goes to a usage page of its own, so that
-//! the containers beside it need not pay for its time slices ([`crate::container::pages::unreported`]). Which is which is
+//! the containers beside it need not pay for its time slices ([`crate::container::pages::unreported`]). What is of a container
+//! beyond its compute limit is [counted](excess). Which is which is
 //! decided by [`Containers`], and again every second. If anything fails nothing is published: containers are charged for
 //! the time slices then, as without samples.
 
+use super::excess;
 use super::runs::Runs;
 use crate::command::status::view::Sampled;
 use crate::container::membership::{Containers, Owner};
@@ -38,6 +40,8 @@ struct Seen {
     /// Since when there are samples of a GPU, and since when a budget is known, in ns since 1970.
     gpus: BTreeMap<Uuid, u64>,
     budgets: BTreeMap<String, u64>,
+    /// What containers with a compute limit had beyond it.
+    beyond: BTreeMap<(String, Uuid), u64>,
 }
 
 /// What a GPU did for a budget.
@@ -79,7 +83,7 @@ impl Sampling {
         let seen = self.lock();
         let since = *seen.gpus.get(&gpu)?.max(seen.budgets.get(budget)?);
         let Some(used) = seen.used.get(&(budget.to_owned(), gpu)) else {
-            return Some(Sampled { permille: 0, busy_ns: 0, last_ns: since });
+            return Some(Sampled { permille: 0, busy_ns: 0, last_ns: since, beyond_ns: None });
         };
         let [length, busy] = used
             .latest
@@ -87,7 +91,8 @@ impl Sampling {
             .fold([0, 0], |[length, busy], [of, more]| [length + of, busy + more]);
         let permille = (busy * 1000).checked_div(length).unwrap_or(0).min(1000);
         let last_ns = used.last_ns.max(since);
-        Some(Sampled { permille, busy_ns: used.busy_ns, last_ns })
+        let beyond_ns = seen.beyond.get(&(budget.to_owned(), gpu)).copied();
+        Some(Sampled { permille, busy_ns: used.busy_ns, last_ns, beyond_ns })
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Seen> {
@@ -104,6 +109,7 @@ struct Sampler<'s> {
     pages: NodePages,
     has_readers: bool,
     containers: Containers,
+    excesses: excess::Containers,
     owners: BTreeMap<(u32, u64), (Owner, u64)>,
     runs: Runs,
     clocks: BTreeMap<Uuid, Clock>,
@@ -123,6 +129,7 @@ impl<'s> Sampler<'s> {
         let pages = NodePages::new(&node, &lock).map_err(failed)?;
         let driver = Driver::find(&node)?.follow(&["samples".to_owned()], through)?;
         let now = sys::monotonic_ns();
+        let excesses = excess::Containers::new(&node);
         Ok(Self {
             node,
             shared,
@@ -131,6 +138,7 @@ impl<'s> Sampler<'s> {
             pages,
             has_readers: false,
             containers: Containers::default(),
+            excesses,
             owners: BTreeMap::new(),
             runs: Runs::default(),
             clocks: BTreeMap::new(),
@@ -215,6 +223,7 @@ impl<'s> Sampler<'s> {
                 }
             }
         }
+        self.excesses.add(gpu, &used, length_ns, now);
         self.shared.lock().add(gpu, &used, length_ns, unix_ns);
         for process in self.pages.processes() {
             unreported.entry(process).or_insert(0);
@@ -267,6 +276,8 @@ impl<'s> Sampler<'s> {
         self.looked_at = now;
         let records = records::all(&records::directory(&self.node));
         self.containers.note(&records);
+        self.excesses.note(&records);
+        self.shared.lock().beyond = self.excesses.beyond();
         self.runs.retain(|(pid, start_time)| !Process(pid).has_ended(start_time));
         let containers = records.iter().map(|record| &record.container);
         let budgets = containers.chain(self.runs.ledgers());
@@ -330,12 +341,13 @@ mod tests {
         sampling.lock().note(&BTreeSet::from([&"a".to_owned()]), 7 * SECOND);
         let used = |percent| BTreeMap::from([("a".to_owned(), percent)]);
         sampling.lock().add(gpu, &BTreeMap::new(), SECOND, 8 * SECOND);
-        let idle = Sampled { permille: 0, busy_ns: 0, last_ns: 8 * SECOND };
+        let idle = Sampled { permille: 0, busy_ns: 0, last_ns: 8 * SECOND, beyond_ns: None };
         assert_eq!(sampling.of("a", gpu), Some(idle), "idle since it is sampled");
         assert_eq!(sampling.of("b", gpu), None, "not known");
         sampling.lock().add(gpu, &used(50), SECOND, 9 * SECOND);
         sampling.lock().add(gpu, &used(0), SECOND, 10 * SECOND);
-        let half = Sampled { permille: 250, busy_ns: SECOND / 2, last_ns: 9 * SECOND };
+        let half =
+            Sampled { permille: 250, busy_ns: SECOND / 2, last_ns: 9 * SECOND, beyond_ns: None };
         assert_eq!(sampling.of("a", gpu), Some(half));
         assert_eq!(sampling.of("a", Uuid([2; 16])), None);
         sampling.lock().note(&BTreeSet::new(), 11 * SECOND);

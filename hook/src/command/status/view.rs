@@ -115,6 +115,8 @@ pub(crate) struct Sampled {
     pub(crate) busy_ns: u64,
     /// When it last worked for the container, or since when it is sampled, in ns since 1970.
     pub(crate) last_ns: u64,
+    /// What of it was beyond the compute limit, if there is one.
+    pub(crate) beyond_ns: Option<u64>,
 }
 
 /// What a process holds of a device.

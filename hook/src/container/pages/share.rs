@@ -9,7 +9,7 @@ use super::store::{ALL, lock, with_room};
 use crate::container::records;
 use crate::sys::at;
 use gpucap_core::limits::file::Key;
-use gpucap_core::page::share;
+use gpucap_core::page::{held, share};
 use gpucap_core::units::ComputeLimit;
 use std::ffi::{CStr, CString};
 use std::fs::{self, File};
@@ -17,8 +17,10 @@ use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// What follows the name of a page and a dot in that of its share file.
-pub(super) const EXTENSION: &str = "share";
+/// What follows the name of a page in those of the files that the node writes beside it, and after that until they are
+/// complete.
+pub(super) const BESIDE: [&str; 2] = [share::SUFFIX, held::SUFFIX];
+pub(super) const UNFINISHED: &str = ".new";
 
 /// A share file that is about to be written.
 #[derive(Debug)]
@@ -34,7 +36,7 @@ pub(crate) struct ShareFile {
 impl ShareFile {
     /// Makes the file under its other name, with memory for the longest text.
     pub(super) fn prepare(all: File, page: &CStr) -> io::Result<Self> {
-        let names = names(page)?;
+        let names = names(page, share::SUFFIX)?;
         let [new, _] = &names;
         // Left by a hook that was killed while writing.
         remove_if_there(&all, new)?;
@@ -68,10 +70,13 @@ impl ShareFile {
     }
 }
 
-/// Removes a page and its share file, as far as they are there.
+/// Removes a page and what the node has written beside it, as far as they are there.
 pub(super) fn remove_page(all: &File, page: &CStr) -> io::Result<()> {
     remove_if_there(all, page)?;
-    names(page)?.iter().try_for_each(|name| remove_if_there(all, name))
+    for suffix in BESIDE {
+        names(page, suffix)?.iter().try_for_each(|name| remove_if_there(all, name))?;
+    }
+    Ok(())
 }
 
 fn remove_if_there(all: &File, name: &CStr) -> io::Result<()> {
@@ -81,7 +86,8 @@ fn remove_if_there(all: &File, name: &CStr) -> io::Result<()> {
     }
 }
 
-fn names(page: &CStr) -> io::Result<[CString; 2]> {
+/// The names of such a file: until it is complete, and then.
+pub(super) fn names(page: &CStr, suffix: &str) -> io::Result<[CString; 2]> {
     let name = |ending: &str| CString::new([page.to_bytes(), ending.as_bytes()].concat());
-    Ok([name(".share.new")?, name(".share")?])
+    Ok([name(&format!("{suffix}{UNFINISHED}"))?, name(suffix)?])
 }

@@ -30,15 +30,15 @@ fn a_page_lasts_as_long_as_the_process_that_its_link_names() {
     for (link, page) in [(&living, "a"), (&over, "b"), (&missing, "c")] {
         symlink(Path::new(ALL).join(page), path.join(link)).expect("a link");
     }
-    for page in ["a", "a.share", "b", "b.share"] {
+    for page in ["a", "a.share", "b", "b.share", "b.held"] {
         fs::write(path.join(ALL).join(page), "").expect("a page");
     }
     fs::write(path.join("README"), "").expect("no link");
     assert_eq!(sweep(&path), 2);
     assert_eq!(sweep(&path), 0);
     assert!(path.join(&living).exists() && path.join(ALL).join("a").exists());
-    let left = ["a.share", "b", "b.share"].map(|file| path.join(ALL).join(file).exists());
-    assert_eq!(left, [true, false, false]);
+    let left = ["a.share", "b", "b.share", "b.held"].map(|file| path.join(ALL).join(file).exists());
+    assert_eq!(left, [true, false, false, false]);
     assert!(path.join("README").exists());
     for gone in [&over, &missing] {
         assert!(path.join(gone).symlink_metadata().is_err(), "{gone}");
@@ -55,15 +55,16 @@ fn a_page_that_no_link_names_is_taken_away() {
     let start_time = own.stat().expect("/proc").expect("a stat").start_time;
     symlink(&named, path.join(format!("{}-{start_time}", own.0))).expect("a link");
     let other = Path::new(ALL).join("not a page");
-    let shares = [&named, &orphan].map(|page| page.with_added_extension(share::EXTENSION));
-    let unfinished = shares[1].with_added_extension("new");
-    let files = [&named, &shares[0], &orphan, &shares[1], &unfinished, &other];
-    for file in files {
+    let beside = |page: &Path, ending| page.with_added_extension(ending);
+    let own = ["share", "held"].map(|ending| beside(&named, ending));
+    let left = ["share", "held", "share.new", "held.new"].map(|ending| beside(&orphan, ending));
+    let files = [&[named, other], &own[..], &[orphan], &left[..]].concat();
+    for file in &files {
         fs::write(path.join(file), "").expect("a page");
     }
     assert_eq!(sweep(&path), 0);
-    let left = files.map(|file| path.join(file).exists());
-    assert_eq!(left, [true, true, false, false, false, true]);
+    let left: Vec<bool> = files.iter().map(|file| path.join(file).exists()).collect();
+    assert_eq!(left, [[true; 4].as_slice(), &[false; 5]].concat());
     fs::remove_dir_all(path).expect("removed");
 }
 

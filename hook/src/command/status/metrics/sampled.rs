@@ -16,7 +16,7 @@ use std::fmt;
 type Metric = (&'static str, Option<Unit>, MetricType, &'static str);
 
 /// In the order in which they are rendered.
-pub(super) const METRICS: [Metric; 3] = [
+pub(super) const METRICS: [Metric; 4] = [
     (
         "core_sampled_ratio",
         None,
@@ -34,6 +34,12 @@ pub(super) const METRICS: [Metric; 3] = [
         Some(Unit::Seconds),
         MetricType::Gauge,
         "When the GPU last worked, as the driver samples it, or since when it is sampled, in whole seconds since 1970",
+    ),
+    (
+        "core_excess",
+        Some(Unit::Seconds),
+        MetricType::Counter,
+        "Time for which the GPU worked beyond the compute limit and a tolerance, as the driver samples it, since this process samples",
     ),
 ];
 
@@ -55,17 +61,21 @@ impl Collector for Table {
     fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
         for (place, (name, unit, kind, help)) in METRICS.into_iter().enumerate() {
             let mut family = encoder.encode_descriptor(name, help, unit.as_ref(), kind)?;
-            for (labels, Sampled { permille, busy_ns, last_ns }) in &self.0 {
+            for (labels, Sampled { permille, busy_ns, last_ns, beyond_ns }) in &self.0 {
+                let (value, is_counter) = match place {
+                    0 => (number(*permille) / 1e3, false),
+                    1 => (number(*busy_ns) / 1e9, true),
+                    2 => (number(last_ns / 1_000_000_000), false),
+                    _ => match beyond_ns {
+                        Some(ns) => (number(*ns) / 1e9, true),
+                        None => continue,
+                    },
+                };
                 let mut point = family.encode_family(labels)?;
-                match place {
-                    0 => point.encode_gauge(&(number(*permille) / 1e3))?,
-                    1 => {
-                        point.encode_counter::<NoLabelSet, _, u64>(
-                            &(number(*busy_ns) / 1e9),
-                            None,
-                        )?;
-                    }
-                    _ => point.encode_gauge(&number(last_ns / 1_000_000_000))?,
+                if is_counter {
+                    point.encode_counter::<NoLabelSet, _, u64>(&value, None)?;
+                } else {
+                    point.encode_gauge(&value)?;
                 }
             }
         }
@@ -89,14 +99,18 @@ mod tests {
     fn what_is_sampled_has_series() {
         let mut sampled = raised();
         assert!(!render(&sampled).contains("sampled_ratio{"), "nothing is sampled");
-        let found =
-            Sampled { permille: 250, busy_ns: 1_500_000_000, last_ns: 1_790_000_000_999_999_999 };
+        let last_ns = 1_790_000_000_999_999_999;
+        let found = Sampled { permille: 250, busy_ns: 1_500_000_000, last_ns, beyond_ns: None };
+        sampled.ledgers[0].devices[0].sampled = Some(found);
+        assert!(!render(&sampled).contains("excess_seconds_total{"), "without a compute limit");
+        let found = Sampled { beyond_ns: Some(250_000_000), ..found };
         sampled.ledgers[0].devices[0].sampled = Some(found);
         let text = render(&sampled);
         for (name, value) in [
             ("core_sampled_ratio", "0.25"),
             ("core_sampled_seconds_total", "1.5"),
             ("last_busy_timestamp_seconds", "1790000000.0"),
+            ("core_excess_seconds_total", "0.25"),
         ] {
             let start = format!("\ngpucap_{name}{{kind=\"container\",namespace=\"default\"");
             let line = text.split_once(&start).and_then(|(_, rest)| rest.lines().next());
