@@ -19,6 +19,7 @@
 //! * [`images`]: the chart's images, as podman builds them.
 //! * [`component`]: the chart's metrics on a node with a container.
 //! * [`sampled`], [`sampled_owners`]: what the driver's samples say of processes, and whose these are.
+//! * [`excess`]: a container that hides from the library what it does, before the driver's samples.
 //! * [`scraped`]: a real Prometheus that scrapes a limited container.
 //! * [`earlier`]: hook, library and command of two versions, mixed.
 //! * [`older`]: images of older systems, with the files as they are shipped.
@@ -42,6 +43,7 @@ mod driver;
 mod earlier;
 mod enclosure;
 mod enforced;
+mod excess;
 mod hostile;
 mod image;
 mod images;
@@ -81,6 +83,7 @@ fn main() -> ExitCode {
         limited::trials,
         sampled::trials,
         sampled_owners::trials,
+        excess::trials,
         scraped::trials,
         peers::trials,
         kept::trials,

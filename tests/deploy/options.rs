@@ -243,6 +243,7 @@ const SETTINGS: &[(&str, &[&str], &[&str])] = &[
     ("native_limits", &["\"off\"", "\"auto\"", "\"required\""], &["\"on\""]),
     ("lending", &["\"off\"", "\"allowed\"", "\"always\""], &["\"on\"", "true"]),
     ("lending_max", &["1", "100"], &["0", "101", "\"80%\""]),
+    ("sampled_excess", &["\"report\"", "\"hold\""], &["\"off\"", "true"]),
     ("driver_libraries", &["\"/run/nvidia/driver/usr/lib\""], &["\"lib\""]),
     ("driver_library", &[], &["\"/lib\""]),
 ];
