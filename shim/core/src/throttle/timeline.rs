@@ -218,7 +218,8 @@ impl<E> Timeline<E> {
             return None;
         }
         let span = stream.span(stream.unmarked_ns > 0, now);
-        let from = stream.since.max(began);
+        let (from, until) = stream.certainly_had_work((began, until), now);
+        let from = stream.since.max(from);
         let certain = (from < until).then_some(Certain { from, until, part: Part::Rest });
         (stream.since, stream.synced) = (now, true);
         // What another thread has queued in the mean time was not waited for.

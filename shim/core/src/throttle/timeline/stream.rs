@@ -217,6 +217,25 @@ impl<E> Stream<E> {
         is_behind.then(|| (now.saturating_sub(self.unmarked.since), now.saturating_sub(began)))
     }
 
+    /// Returns when it certainly had work of which no event shows the end, if a call waited for that from the one moment to
+    /// the other: it may have been seen at it before. Without that, launches of 3 s that are waited for when they are over get
+    /// all of a device (`throttle`: `waited`).
+    pub(crate) fn certainly_had_work(
+        &mut self,
+        (began, until): (u64, u64),
+        now: u64,
+    ) -> (u64, u64) {
+        let Some((late, at)) = self.unmarked.seen else { return (began, until) };
+        let is_the_same = self.quiet_ns(now).is_some_and(|(ns, _)| ns >= now.saturating_sub(at));
+        if is_the_same && began < until {
+            (late.since.min(began), until.max(at))
+        } else if is_the_same || at.saturating_sub(late.since) > until.saturating_sub(began) {
+            (late.since, at)
+        } else {
+            (began, until)
+        }
+    }
+
     /// Returns whether no thread is in a call of the driver for a launch out of an allowance.
     pub(crate) fn has_returned(&self) -> bool {
         self.allowances.iter().all(|entry| entry.allowance.has_returned())
@@ -255,6 +274,14 @@ impl<E> Stream<E> {
         self.allowances
             .iter()
             .map(|entry| entry.allowance.newly_taken())
+            .fold(Taken::default(), Taken::and)
+    }
+
+    /// Returns what launches of all threads have taken since then, those included that the driver is being called for.
+    pub(crate) fn all_taken(&self) -> Taken {
+        self.allowances
+            .iter()
+            .map(|entry| entry.allowance.all_taken())
             .fold(Taken::default(), Taken::and)
     }
 
