@@ -89,7 +89,10 @@ impl StreamEntry {
         };
         let place = own(&allowances).or_else(|| unowned(&allowances));
         if let Some(owned) = place.and_then(|place| allowances.get_mut(place)) {
-            owned.thread = thread;
+            if owned.thread != thread {
+                owned.thread = thread;
+                owned.allowance.prepaid.adopt();
+            }
             return owned.allowance;
         }
         let costs = self.gate.costs.clone();
@@ -120,10 +123,11 @@ impl ThreadAllowance {
     /// The driver has returned from a launch that took this much, and has taken it or not.
     #[inline]
     pub(crate) fn has_returned(&self, cost: u32, is_taken: bool) {
-        if !is_taken {
-            self.prepaid.put_back(cost);
+        if is_taken {
+            self.prepaid.returned(cost);
+        } else {
+            self.prepaid.refused(cost);
         }
-        self.prepaid.returned();
     }
 }
 

@@ -71,7 +71,7 @@ impl World<'_> {
             }
             None => {
                 waits.push(now - called);
-                let state = State::Admitted { stream, kernel, permit: None };
+                let state = State::Admitted { stream, kernel, permit: None, prepaid: None };
                 self.later(thread, setup.fast_ns, state);
             }
         }

@@ -36,6 +36,8 @@ pub(super) enum State {
         stream: usize,
         kernel: Kernel,
         permit: Option<Permit>,
+        /// What was taken out of the allowance.
+        prepaid: Option<u32>,
     },
     /// The launch has returned, at the time that the meter is to know.
     Launched {
@@ -74,11 +76,10 @@ impl<'a> World<'a> {
         match std::mem::replace(&mut self.threads[thread].state, State::Gone) {
             State::Next => self.begin(thread),
             State::Asking { stream, kernel, called } => self.ask(thread, stream, kernel, called),
-            State::Admitted { stream, kernel, permit } => {
-                let is_prepaid = permit.is_none();
-                self.submit(thread, stream, kernel, permit);
-                if is_prepaid {
-                    self.threads[thread].allowances[stream].returned();
+            State::Admitted { stream, kernel, permit, prepaid } => {
+                if self.submit(thread, stream, kernel, permit, prepaid) {
+                    let allowance = &self.threads[thread].allowances[stream];
+                    prepaid.into_iter().for_each(|cost| allowance.returned(cost));
                 }
             }
             State::Launched { stream, returned, ended } => {
@@ -186,12 +187,13 @@ impl<'a> World<'a> {
         let graph_is_free = kernel.nodes.is_some() && setup.without == Ablation::Graphs;
         let metered = self.metered(thread, stream).filter(|_| !graph_is_free);
         let Some(mut place) = metered else {
-            return self.submit(thread, stream, kernel, None);
+            self.submit(thread, stream, kernel, None, None);
+            return;
         };
         let (signature, launch) = as_launch(kernel, called, setup.without);
-        if place.costs.small(signature).is_some_and(|cost| allowance.spend(cost)) {
+        if let Some(cost) = place.costs.small(signature).filter(|cost| allowance.spend(*cost)) {
             place.waits.push(now - called + look_ns);
-            let state = State::Admitted { stream, kernel, permit: None };
+            let state = State::Admitted { stream, kernel, permit: None, prepaid: Some(cost) };
             return self.later(thread, setup.fast_ns + look_ns, state);
         }
         if setup.without == Ablation::Learning {
@@ -206,7 +208,8 @@ impl<'a> World<'a> {
                 *place.metered += 1;
                 let permit = Some(permit);
                 let took = setup.meter_ns + look_ns;
-                self.later(thread, took, State::Admitted { stream, kernel, permit });
+                let state = State::Admitted { stream, kernel, permit, prepaid: None };
+                self.later(thread, took, state);
             }
             Some(Asked::HeldBack { until }) => {
                 let (least, most) = setup.wake_ns;
@@ -227,12 +230,21 @@ impl<'a> World<'a> {
         }
     }
 
-    /// The driver's part of a launch, and the events around it.
-    fn submit(&mut self, thread: usize, stream: usize, kernel: Kernel, permit: Option<Permit>) {
+    /// The driver's part of a launch, and the events around it. Returns whether the driver has taken it: if not, its queue is
+    /// full.
+    fn submit(
+        &mut self,
+        thread: usize,
+        stream: usize,
+        kernel: Kernel,
+        permit: Option<Permit>,
+        prepaid: Option<u32>,
+    ) -> bool {
         let (now, setup) = (self.now, self.setup);
         let (card, number) = self.line(thread, stream);
         if card.queued(number) + 3 > setup.depth {
-            return self.block(thread, State::Admitted { stream, kernel, permit });
+            self.block(thread, State::Admitted { stream, kernel, permit, prepaid });
+            return false;
         }
         let what = self.what(thread, stream, kernel);
         let arrival_ns = self.dice.between(0, setup.arrival_ns);
@@ -240,7 +252,8 @@ impl<'a> World<'a> {
         let Some((permit, mut place)) = limited else {
             let (card, number) = self.line(thread, stream);
             card.push(number, now + setup.launch_ns + arrival_ns, what);
-            return self.later(thread, setup.launch_ns, State::Next);
+            self.later(thread, setup.launch_ns, State::Next);
+            return true;
         };
         let begun = protocol::begin(&mut place, permit);
         let returned = place.now + setup.launch_ns;
@@ -251,6 +264,7 @@ impl<'a> World<'a> {
         let returned = if setup.without == Ablation::GapRule { 0 } else { returned };
         let state = State::Launched { stream, returned, ended };
         self.later(thread, over, state);
+        true
     }
 
     fn pause(&mut self, thread: usize, ns: u64) {

@@ -5,11 +5,12 @@
 //! granted, taken, seen    nanoseconds:56   launches:8      sums over all time, modulo the range
 //! granted - taken         what is left; below zero: taken out of a grant that was revoked at that moment
 //! taken - seen            what the meter has not accounted for yet
+//! taken - returned        what the driver is being called for
 //! ```
 //!
 //! Each word has one writer: the owning thread writes `taken` and `returned`, the meter writes the others, under its lock. So no
-//! word needs an atomic exchange and no update is lost: a launch that takes its cost while the meter revokes the rest
-//! is found at the next look, since sums only grow. A thread never takes more than it was granted, even if it notices
+//! word needs an atomic exchange and no update is lost: a launch that takes its cost while the meter revokes the rest, or
+//! that the driver has not taken yet, is found at a later look, since sums only grow. A thread never takes more than it was granted, even if it notices
 //! late that a grant has been revoked.
 //!
 //! An allowance may be reused by another thread once its thread has ended, and for another stream of the device at
@@ -23,7 +24,7 @@ use crate::sync::{Counter, Word};
 #[derive(Debug, Default)]
 pub struct Allowance {
     taken: Word,
-    /// What `taken` was when the driver had last returned.
+    /// What of that the launches took from which the driver has returned.
     returned: Word,
     granted: Word,
     seen: Counter,
@@ -54,6 +55,16 @@ impl Allowance {
         after.is_some()
     }
 
+    /// The same, and the driver returns.
+    #[cfg(test)]
+    pub(super) fn launch(&self, cost_ns: u32) -> bool {
+        let spends = self.spend(cost_ns);
+        if spends {
+            self.returned(cost_ns);
+        }
+        spends
+    }
+
     /// Returns the new value of `taken` after one more launch; `None` if the launch does not fit.
     #[inline]
     pub(super) fn after(&self, cost_ns: u32) -> Option<u64> {
@@ -69,24 +80,33 @@ impl Allowance {
         self.taken.store(taken);
     }
 
+    /// Records that the driver has taken a launch of this cost, and has returned. Only the owning thread may call this.
+    #[inline]
+    pub fn returned(&self, cost_ns: u32) {
+        // Not all that was taken: a tool may have launched within the call.
+        let more = u64::from(cost_ns) << LAUNCHES_BITS | 1;
+        self.returned.store(self.returned.load().wrapping_add(more));
+    }
+
+    /// Begins to belong to another thread: the one before ended, perhaps within a launch.
+    pub fn adopt(&self) {
+        self.returned.store(self.taken.load());
+    }
+
     /// Gives back the cost of a launch that the driver refused; its launch count is kept. Only the owning thread may
     /// call this.
-    pub fn put_back(&self, cost_ns: u32) {
+    pub fn refused(&self, cost_ns: u32) {
         let back = self.taken.load().wrapping_sub(u64::from(cost_ns) << LAUNCHES_BITS);
         // What has been accounted for already stays charged: else the next launches would be free up to that amount.
         if back.wrapping_sub(self.seen.load()).cast_signed() >= 0 {
             self.taken.store(back);
+            self.returned(0);
+        } else {
+            self.returned(cost_ns);
         }
     }
 
-    /// Records that the driver has returned from all launches so far, refused ones included. Only the owning thread may call
-    /// this.
-    #[inline]
-    pub fn returned(&self) {
-        self.returned.store(self.taken.load());
-    }
-
-    /// Returns whether it has.
+    /// Returns whether the driver has returned from all launches so far.
     pub(super) fn has_returned(&self) -> bool {
         self.taken.load() == self.returned.load()
     }
@@ -98,9 +118,18 @@ impl Allowance {
         self.granted.store(self.taken.load().wrapping_add(room));
     }
 
-    /// Returns what launches have taken since the latest look.
+    /// Returns what launches from which the driver has returned have taken since the latest look. A launch that the driver has
+    /// not taken yet comes behind a mark or a wait of another thread: of one that takes 3 s, 10 us would be charged.
     pub(super) fn newly_taken(&self) -> Taken {
-        let taken = self.taken.load();
+        self.taken_up_to(self.returned.load())
+    }
+
+    /// Returns what all launches have taken since the latest look: none is looked at later.
+    pub(super) fn all_taken(&self) -> Taken {
+        self.taken_up_to(self.taken.load())
+    }
+
+    fn taken_up_to(&self, taken: u64) -> Taken {
         let fresh = taken.wrapping_sub(self.seen.load());
         if fresh.cast_signed() <= 0 {
             return Taken::default();

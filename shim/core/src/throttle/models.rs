@@ -83,7 +83,7 @@ fn a_process_that_dies_in_a_charge_has_charged_or_not() {
 
 /// Launches as many as fit at this cost. Returns what they take.
 fn spend_all(allowance: &Allowance, cost_ns: u32) -> u64 {
-    std::iter::repeat_with(|| allowance.spend(cost_ns))
+    std::iter::repeat_with(|| allowance.launch(cost_ns))
         .take_while(|fits| *fits)
         .map(|_| u64::from(cost_ns))
         .sum()
@@ -125,7 +125,7 @@ fn a_thread_that_dies_leaves_an_allowance_that_another_one_can_take_over() {
             let dying = thread::spawn(move || {
                 let launched = std::cell::Cell::new(0);
                 let life = || {
-                    while own.spend(30) {
+                    while own.launch(30) {
                         launched.set(launched.get() + 30);
                     }
                 };
@@ -135,7 +135,10 @@ fn a_thread_that_dies_leaves_an_allowance_that_another_one_can_take_over() {
             let seen = allowance.newly_taken();
             let launched = dying.join().unwrap();
             let next = Arc::clone(&allowance);
-            let heir = thread::spawn(move || spend_all(&next, 30));
+            let heir = thread::spawn(move || {
+                next.adopt();
+                spend_all(&next, 30)
+            });
             let more = allowance.newly_taken();
             let spent = launched + heir.join().unwrap();
             let (last, left) = allowance.close();

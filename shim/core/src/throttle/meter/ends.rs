@@ -3,6 +3,7 @@
 
 use super::Meter;
 use crate::throttle::{
+    allowance::Taken,
     event::Events,
     timeline::{done::Done, stream::StreamId},
 };
@@ -47,12 +48,12 @@ impl<E> Meter<'_, E> {
     ) {
         self.collect_in(id, now, events);
         let Some((span, certain)) = self.timeline.emptied(id, had_work, now) else { return };
-        self.timeline.unmarked_over(id);
+        let was_seen = self.timeline.unmarked_over(id);
         self.admission.forget_late(self.timeline.take_late_over());
         let Some(stream) = self.timeline.stream_mut(id) else { return };
         let (taken, before) = (stream.newly_taken(), std::mem::take(&mut stream.unmarked_ns));
         let work_ns = self.admission.account_for(taken, now).saturating_add(before);
-        if work_ns > 0 {
+        if work_ns > 0 || was_seen {
             // No event shows that a batch was in flight.
             self.timeline.was_in_flight(work_ns, certain, now);
             self.settle(work_ns, Done { span, work_ns, certain }, now);
@@ -76,11 +77,14 @@ impl<E> Meter<'_, E> {
     pub fn stream_destroyed(&mut self, id: StreamId, now: u64) {
         self.close_allowances_of(id, now);
         let Some(stream) = self.timeline.stream_mut(id) else { return };
+        let mut late = Taken::default();
         if !stream.is_shared {
             stream.open = false;
+            late = stream.all_taken();
             stream.allowances.clear();
         }
         let worth = std::mem::take(&mut stream.unmarked_ns);
+        let worth = self.admission.account_for(late, now).saturating_add(worth);
         let done = self.timeline.seen_unmarked(id).unwrap_or_else(|| Done::estimated(worth));
         self.timeline.unmarked_over(id);
         self.admission.forget_late(self.timeline.take_late_over());

@@ -40,8 +40,8 @@ fn begun(word: &Word) -> Bench<'_> {
 
 /// Takes 25 launches out of the allowance, and goes to the gate with the next one. Returns whether that was admitted.
 fn batch(bench: &mut Bench<'_>) -> bool {
-    let spent = (0..25).filter(|_| bench.allowance.spend(10_000)).count();
-    assert_eq!((spent, bench.allowance.spend(10_000)), (25, false));
+    let spent = (0..25).filter(|_| bench.allowance.launch(10_000)).count();
+    assert_eq!((spent, bench.allowance.launch(10_000)), (25, false));
     bench.launch(LAUNCH)
 }
 

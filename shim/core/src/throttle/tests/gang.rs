@@ -210,8 +210,8 @@ fn collectives_notice_that_the_gate_should_be_closed() {
     let [mut bench, _] = two(&words, [50, 50]);
     (0..5).for_each(|_| bench.run(OTHER, 10_000));
     bench.run(COLLECTIVE, 10_000);
-    assert!(bench.allowance.spend(10_000), "a collective opens an allowance");
+    assert!(bench.allowance.launch(10_000), "a collective opens an allowance");
     bench.bucket.charge(100 * MS, bench.now);
     bench.run(COLLECTIVE, 10_000);
-    assert!(!bench.allowance.spend(10_000));
+    assert!(!bench.allowance.launch(10_000));
 }

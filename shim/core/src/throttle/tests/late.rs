@@ -102,7 +102,7 @@ fn with_batch<'a>(word: &'a Word) -> Bench<'a> {
     let pair = bench.card.pair(Reached::At(bench.now), Reached::At(bench.now + 10_000));
     bench.meter.launched(permit, bench.now, pair, &mut bench.card);
     bench.now += 20_000;
-    assert!((0..10).all(|_| bench.allowance.spend(10_000)));
+    assert!((0..10).all(|_| bench.allowance.launch(10_000)));
     assert!(bench.launch(KNOWN));
     bench
 }

@@ -52,7 +52,7 @@ fn a_wait_for_prepaid_work_is_time_with_work_in_flight() {
     (0..5).for_each(|_| bench.run(Launch::kernel(KERNEL), 10_000));
     let mut waits = |launches: u32| {
         let before = bench.meter.usage_report().occupied_ns(bench.now);
-        assert!((0..launches).all(|_| bench.allowance.spend(10_000)));
+        assert!((0..launches).all(|_| bench.allowance.launch(10_000)));
         let began = bench.now;
         bench.now += 3 * MS;
         bench.meter.sync_returned([bench.stream], began, bench.now, &mut bench.card);

@@ -152,11 +152,11 @@ fn a_known_small_launch_opens_an_allowance_that_pays_for_the_next_ones() {
     let allowance = Arc::clone(&bench.allowance);
     let costs = bench.meter.costs();
     (0..4).for_each(|_| bench.run(Launch::kernel(KERNEL), 10_000));
-    assert!(!allowance.spend(1));
+    assert!(!allowance.launch(1));
     bench.run(Launch::kernel(KERNEL), 10_000);
     let cost = costs.small(KERNEL).unwrap();
     assert_eq!(cost, 10_000);
-    let fitted = (0..100).take_while(|_| allowance.spend(cost)).count();
+    let fitted = (0..100).take_while(|_| allowance.launch(cost)).count();
     assert_eq!(fitted, 25);
     // What they took is settled by the mark that comes with the next launch.
     let before = bench.meter.totals().busy_ns;
@@ -171,14 +171,14 @@ fn a_synchronizing_call_settles_the_allowance_and_leaves_it_open() {
     let mut bench = Bench::new(&word, 25);
     let allowance = Arc::clone(&bench.allowance);
     (0..5).for_each(|_| bench.run(Launch::kernel(KERNEL), 10_000));
-    assert!(allowance.spend(10_000) && allowance.spend(10_000));
+    assert!(allowance.launch(10_000) && allowance.launch(10_000));
     let before = bench.meter.totals().busy_ns;
     bench.now += 30_000;
     bench.meter.sync_returned([bench.stream], bench.now, bench.now, &mut bench.card);
     assert_eq!(bench.meter.totals().busy_ns - before, 20_000);
     bench.meter.sync_returned([bench.stream], bench.now, bench.now, &mut bench.card);
     assert_eq!(bench.meter.totals().busy_ns - before, 20_000, "nothing is settled twice");
-    assert!(allowance.spend(10_000));
+    assert!(allowance.launch(10_000));
 }
 
 #[test]
@@ -270,7 +270,7 @@ fn a_launch_through_a_closed_gate_opens_no_allowance() {
     bench.bucket.charge(100 * MS, bench.now);
     assert!(bench.ask(Launch::kernel(KERNEL)).is_none());
     assert!(bench.launch(Launch::kernel(KERNEL).collective(NOW)));
-    assert!(!allowance.spend(1));
+    assert!(!allowance.launch(1));
 }
 
 #[test]
@@ -327,7 +327,7 @@ fn a_closed_gate_closes_every_allowance() {
     let allowance = Arc::clone(&bench.allowance);
     let other = (bench.meter.stream(NOW), Arc::default());
     (0..5).for_each(|_| bench.run(Launch::kernel(KERNEL), 10_000));
-    assert!(allowance.spend(10_000) && !bench.meter.wants_mark(bench.stream));
+    assert!(allowance.launch(10_000) && !bench.meter.wants_mark(bench.stream));
     bench.bucket.charge(500 * MS, bench.now);
     let stream = bench.stream;
     (bench.stream, bench.allowance) = other;
@@ -335,7 +335,7 @@ fn a_closed_gate_closes_every_allowance() {
     let balance = bench.balance();
     assert!(bench.ask(Launch::kernel(KERNEL)).is_none());
     assert_eq!(bench.balance() - balance, 240_000, "what is left of the allowance comes back");
-    assert!(!allowance.spend(10_000));
+    assert!(!allowance.launch(10_000));
     assert!(bench.meter.wants_mark(stream) && !bench.meter.wants_mark(first));
     let [mark, _] = bench.card.pair(Reached::At(bench.now + 5), Reached::Pending).unwrap();
     let before = bench.meter.totals().busy_ns;
@@ -368,7 +368,7 @@ fn a_function_that_is_often_long_is_not_prepaid() {
         bench.run(Launch::kernel(KERNEL), if number % 10 == 9 { 10 * MS } else { 10_000 });
         let is_prepaid = bench.allowance.spend(1);
         if is_prepaid {
-            bench.allowance.put_back(1);
+            bench.allowance.refused(1);
         }
         number > 10 && !is_prepaid
     });

@@ -15,7 +15,7 @@ fn a_batch_that_the_device_had_to_work_off_is_charged_its_time() {
     let mut bench = Bench::new(&word, 25);
     let allowance = Arc::clone(&bench.allowance);
     (0..5).for_each(|_| bench.run(Launch::kernel(KERNEL), 1_000));
-    assert!((0..10).all(|_| allowance.spend(1_000)));
+    assert!((0..10).all(|_| allowance.launch(1_000)));
     let before = bench.meter.totals().busy_ns;
     // The next launch returns before the device has reached the end of the batch.
     let permit = bench.ask(Launch::kernel(KERNEL)).unwrap();

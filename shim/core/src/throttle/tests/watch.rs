@@ -15,8 +15,7 @@ fn with_allowance(word: &Word) -> Bench<'_> {
     (0..20).for_each(|_| bench.run(KNOWN, 10_000));
     bench.now += 1_000 * MS;
     bench.run(KNOWN, 10_000);
-    assert!((0..3).all(|_| bench.allowance.spend(10_000)));
-    bench.allowance.returned();
+    assert!((0..3).all(|_| bench.allowance.launch(10_000)));
     bench
 }
 
@@ -59,12 +58,12 @@ fn where_nothing_looks_each_launch_is_measured() {
     let word = Word::default();
     let mut bench = with_allowance(&word);
     bench.meter.set_watched(false, bench.now);
-    assert!(!bench.allowance.spend(10_000), "it is closed");
+    assert!(!bench.allowance.launch(10_000), "it is closed");
     bench.run(KNOWN, 10_000);
-    assert!(!bench.allowance.spend(10_000));
+    assert!(!bench.allowance.launch(10_000));
     bench.meter.set_watched(true, bench.now);
     bench.run(KNOWN, 10_000);
-    assert!(bench.allowance.spend(10_000));
+    assert!(bench.allowance.launch(10_000));
 }
 
 #[test]
@@ -87,7 +86,7 @@ fn launches_that_the_driver_may_not_have_yet_are_not_over() {
     assert!(looks(&mut bench, true, 100).is_some());
     assert!(looks(&mut bench, false, 1_000).is_some());
     assert!((950 * MS..=1_000 * MS).contains(&charged(&bench)), "{}", charged(&bench));
-    bench.allowance.returned();
+    bench.allowance.returned(10_000);
     assert_eq!(looks(&mut bench, true, 10), None);
 }
 
@@ -110,8 +109,7 @@ fn launches_one_after_the_other_have_an_event_now_and_then() {
     let word = Word::default();
     let mut bench = with_allowance(&word);
     let mut spent = 0;
-    while bench.allowance.spend(100) {
-        bench.allowance.returned();
+    while bench.allowance.launch(100) {
         spent += 1;
         bench.now += 3 * MS;
         let _ = bench.meter.watch(bench.now, &mut bench.card);
@@ -206,7 +204,7 @@ fn a_process_that_rests_has_no_allowance() {
     bench.now += 10 * MS;
     let _ = bench.meter.watch(bench.now, &mut bench.card);
     assert!(!bench.meter.rest(bench.now));
-    assert!(!bench.allowance.spend(10_000));
+    assert!(!bench.allowance.launch(10_000));
     assert!(bench.launch(KNOWN) && bench.meter.rest(bench.now), "that is in flight");
 }
 
@@ -254,14 +252,67 @@ fn a_container_that_is_held_back_makes_no_launch_until_then() {
     let word = Word::default();
     let mut bench = with_allowance(&word);
     bench.meter.hold(bench.now - MS, bench.now);
-    assert!(bench.allowance.spend(10_000), "the time is past");
+    assert!(bench.allowance.launch(10_000), "the time is past");
     let until = bench.now + 500 * MS;
     bench.meter.hold(until, bench.now);
-    assert!(!bench.allowance.spend(10_000), "no allowance is left");
+    assert!(!bench.allowance.launch(10_000), "no allowance is left");
     let _ = looks(&mut bench, true, 10);
     assert!(bench.ask(KNOWN).is_none());
     bench.now = until - MS;
     assert!(bench.ask(KNOWN).is_none());
     bench.now = until + 20 * MS;
     assert!(bench.ask(KNOWN).is_some());
+}
+
+/// The call that waits comes when they have ended, or before that.
+#[test]
+fn launches_that_were_seen_are_charged_when_a_call_waits_for_them() {
+    for waits_ms in [0, 50] {
+        let word = Word::default();
+        let mut bench = with_allowance(&word);
+        let _ = looks(&mut bench, false, 1_000);
+        let began = bench.now;
+        bench.now += waits_ms * MS + 50_000;
+        bench.meter.sync_returned([bench.stream], began, bench.now, &mut bench.card);
+        let most = (1_000 + waits_ms) * MS;
+        assert!((most - 50 * MS..=most).contains(&charged(&bench)), "{}", charged(&bench));
+        assert_eq!(looks(&mut bench, true, 10), None);
+        assert_eq!(bench.meter.paid_until(), None);
+    }
+}
+
+/// They came after those that were seen: the time between the two is no launch's.
+#[test]
+fn what_a_call_waits_for_does_not_go_on_from_what_was_seen_before_others_came() {
+    let word = Word::default();
+    let mut bench = with_allowance(&word);
+    let _ = looks(&mut bench, false, 1_000);
+    bench.now += 9 * MS;
+    assert!(bench.allowance.launch(10_000));
+    bench.meter.sync_returned([bench.stream], bench.now, bench.now + MS, &mut bench.card);
+    assert!((950 * MS..=1_000 * MS).contains(&charged(&bench)), "{}", charged(&bench));
+}
+
+/// Another thread waits for the stream, or puts something into it.
+#[test]
+fn a_launch_that_the_driver_has_not_taken_yet_is_not_what_another_thread_has_waited_for() {
+    for waits in [true, false] {
+        let word = Word::default();
+        let mut bench = with_allowance(&word);
+        assert!(bench.allowance.spend(10_000));
+        if waits {
+            bench.meter.sync_returned([bench.stream], bench.now, bench.now, &mut bench.card);
+        } else {
+            assert!(bench.meter.fence(bench.stream, bench.now));
+            let [mark, _] =
+                bench.card.pair(Reached::At(bench.now), Reached::At(bench.now)).unwrap();
+            bench.meter.marked(bench.stream, mark, bench.now, &mut bench.card);
+            bench.now += MS;
+            bench.meter.settle_finished(bench.now, &mut bench.card);
+        }
+        bench.allowance.returned(10_000);
+        assert!(charged(&bench) <= 4 * 10_000, "{}", charged(&bench));
+        let _ = looks(&mut bench, false, 1_000);
+        assert!((950 * MS..=1_000 * MS).contains(&charged(&bench)), "{waits} {}", charged(&bench));
+    }
 }

@@ -98,10 +98,12 @@ impl<E> Timeline<E> {
         Some(Done { span: Span::Operation(late.since, until), work_ns, certain: Some(certain) })
     }
 
-    /// Forgets what was reserved in addition for the launches of a stream of which no event shows the end.
-    pub(crate) fn unmarked_over(&mut self, id: StreamId) {
+    /// Forgets what was reserved in addition for the launches of a stream of which no event shows the end. Returns whether
+    /// the device was seen at them.
+    pub(crate) fn unmarked_over(&mut self, id: StreamId) -> bool {
         let seen = self.streams.get_mut(usize::from(id.0)).and_then(|it| it.unmarked.seen.take());
         self.late_over_ns = self.late_over_ns.saturating_add(seen.map_or(0, |(late, _)| late.ns));
+        seen.is_some()
     }
 
     /// Returns what is to be reserved in addition to `reserved_ns`, for work in flight that takes longer. `due_ns` is all
