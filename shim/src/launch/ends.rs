@@ -86,15 +86,12 @@ pub(crate) fn context_ends(
     session.streams.forget_free();
     code_ends(session);
     ids.iter().for_each(|(gate, id)| gate.context_is_ending(*id));
-    let streams_end = || {
-        let end = |entry: &StreamEntry, id| entry.gate.end_stream(id);
-        session.streams.end(|_, entry| entry.is_some_and(of_it), end);
-    };
-    streams_end();
+    let is_of_it = |_: &Key, entry: Option<&StreamEntry>| entry.is_some_and(of_it);
+    session.streams.end(is_of_it, |entry, id| entry.gate.end_stream(id));
     let answer = next();
     if answer.is_ok() {
         // Another thread may have launched in it since: what has the handle of such a stream next is another one.
-        streams_end();
+        session.streams.end(is_of_it, |entry, id| entry.gate.end_stream_of_ended(call.driver, id));
     }
     ids.iter().for_each(|(gate, id)| gate.context_ended(call.driver, *id, answer.is_ok()));
     answer

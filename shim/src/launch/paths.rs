@@ -109,7 +109,13 @@ fn slow_path(call: &Call, work: Work, stream: StreamRef, next: impl Next<CuError
         return answer.map(drop);
     }
     if !driver::time::carries_out(call.driver, stream.handle()) {
-        return next().map(drop);
+        let answer = next();
+        // Another thread may have ended the capture before that.
+        if answer.is_ok() && driver::time::carries_out(call.driver, stream.handle()) {
+            let launch = work.launch(call, work.signature());
+            allowance.entry.gate.launched_uncaptured(call.driver, allowance.entry, launch);
+        }
+        return answer.map(drop);
     }
     let running = Running::begin(call, work, stream, allowance);
     let answer = next();

@@ -65,6 +65,14 @@ impl CuError {
         }
     }
 
+    /// Returns whether this is an error of a kernel after which the context cannot be used: the driver's documentation says of
+    /// these "the process must be terminated and relaunched" (`CUresult`: an illegal address, a timeout, an assertion, and
+    /// `CUDA_ERROR_HARDWARE_STACK_ERROR` to `CUDA_ERROR_LAUNCH_FAILED`).
+    #[must_use]
+    pub const fn ends_context(self) -> bool {
+        matches!(self.code(), 700 | 702 | 710 | 714..=719)
+    }
+
     /// The driver's number.
     #[must_use]
     pub const fn code(self) -> u32 {

@@ -63,8 +63,7 @@ pub(crate) struct Admission<'a> {
     /// Launches in flight whose signature has no measurement yet.
     unmeasured: u64,
     unknown: UnknownLaunches<'a>,
-    /// Nothing looks at what is in flight between the calls of the program.
-    is_unwatched: bool,
+    watched: watch::Watched,
     launches: u64,
     waits: u64,
     stalls: u64,
@@ -112,7 +111,7 @@ impl<'a> Admission<'a> {
             borrowed_ns: 0,
             unmeasured: 0,
             unknown: UnknownLaunches::new(None, 0),
-            is_unwatched: false,
+            watched: watch::Watched::default(),
             launches: 0,
             waits: 0,
             stalls: 0,

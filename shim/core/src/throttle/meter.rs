@@ -49,8 +49,9 @@ pub struct Meter<'a, E> {
     admission: Admission<'a>,
     timeline: Timeline<E>,
     charging: Charging,
-    /// When it was last looked at without a call of the program.
+    /// When it was last looked at without a call of the program, with the reports of others, and at all.
     watched_at: u64,
+    looked_at: u64,
 }
 
 /// Whether a launch may go to the driver.
@@ -93,6 +94,7 @@ impl<'a, E> Meter<'a, E> {
             timeline: Timeline::new(now),
             charging: Charging::default(),
             watched_at: 0,
+            looked_at: 0,
         }
     }
 
@@ -123,6 +125,7 @@ impl<'a, E> Meter<'a, E> {
         now: u64,
         events: &mut impl Events<Event = E>,
     ) -> Verdict {
+        self.note_late_look(now);
         self.collect(Some(stream), now, events);
         if self.may_borrow() {
             let launch_ns = self.charging.costs().estimate(launch.signature);
@@ -168,30 +171,30 @@ impl<'a, E> Meter<'a, E> {
                 self.timeline.returns();
                 self.admission.forget_launch(reserved, returned, returned);
                 self.admission.forget_long(reserved);
-                self.settle(reserved.ns, Done::estimated(reserved.ns), returned);
-                self.is_still_unmarked(stream, batch_ns, returned);
+                self.is_still_unmarked(stream, batch_ns.saturating_add(reserved.ns), returned);
                 false
             }
         }
     }
 
-    /// Records a launch that the driver took before it was admitted, and the events around it: one of a tool that the
-    /// driver called back while the caller held a lock. `returned` is when the driver's call returned.
+    /// Records a launch that the driver took before it was admitted, and the events around it, if any: one of a tool that the
+    /// driver called back while the caller held a lock, or one that was to be captured. `returned` is when the driver's call
+    /// returned.
     pub fn launched_unheld(
         &mut self,
         stream: StreamId,
         launch: Launch,
         returned: u64,
-        pair: [E; 2],
+        pair: Option<[E; 2]>,
         events: &mut impl Events<Event = E>,
     ) {
         let Self { admission, timeline, charging, .. } = self;
         let permit = admission.admit_unheld(stream, launch, returned, timeline, charging);
         timeline.begins(returned);
         let pair = if permit.wants_events() {
-            Some(pair)
+            pair
         } else {
-            pair.into_iter().for_each(|event| events.give_back(event));
+            pair.into_iter().flatten().for_each(|event| events.give_back(event));
             None
         };
         self.launched(permit, returned, pair, events);

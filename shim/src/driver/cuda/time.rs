@@ -49,12 +49,13 @@ pub(crate) fn ask(copy: &DriverCopy, event: CUevent) -> Event {
     }
 }
 
-/// Whether the card has done all that a stream had; `None` if the driver does not say.
+/// Whether the card has done all that a stream had; `None` if the driver does not say. After an error of a kernel it does no
+/// more of it: the context cannot be used any more (CUresult of the driver's API: "the process must be terminated").
 pub(crate) fn is_idle(copy: &DriverCopy, stream: CUstream) -> Option<bool> {
     match stream_query(copy, stream)? {
         Ok(()) => Some(true),
         Err(CuError::NOT_READY) => Some(false),
-        Err(_) => None,
+        Err(error) => error.ends_context().then_some(true),
     }
 }
 

@@ -36,11 +36,28 @@ impl Gate {
         let spare = self.asking(copy, |inside| {
             let pair = pair.map(|recorded| recorded.mark(context));
             let mut events = inside.timing.reader(copy);
-            inside.meter.launched_unheld(id, launch, returned, pair, &mut events);
+            inside.meter.launched_unheld(id, launch, returned, Some(pair), &mut events);
             [inside.timing.spare(context), inside.timing.spare(context)]
         });
         // Two were made for this launch: as many of those that are over are given back to the driver.
         spare.into_iter().flatten().flatten().for_each(|spare| spare.destroy(copy));
+    }
+
+    /// Records a launch that was to be captured, and that the driver may have carried out: the capture is over.
+    pub(crate) fn launched_uncaptured(
+        &'static self,
+        copy: &'static DriverCopy,
+        entry: &StreamEntry,
+        launch: Launch,
+    ) {
+        let _errno = sys::Errno::keep();
+        let Some(id) = entry.stream().id else { return };
+        let now = sys::monotonic_ns();
+        self.asking(copy, |inside| {
+            let mut events = inside.timing.reader(copy);
+            inside.meter.launched_unheld(id, launch, now, None, &mut events);
+        });
+        self.watch(copy);
     }
 
     /// Returns when the bucket is out of debt. `None` if this thread is inside a call of the driver.
@@ -68,6 +85,15 @@ impl Gate {
     /// Handles a stream that has ended, or will at once.
     pub(crate) fn end_stream(&self, id: StreamId) {
         self.with(|inside| inside.stream_ends(id));
+    }
+
+    /// The same for a stream that was first used while its context ended, which it has.
+    pub(crate) fn end_stream_of_ended(&self, copy: &DriverCopy, id: StreamId) {
+        self.asking(copy, |inside| {
+            inside.timing.leave(id);
+            let now = sys::monotonic_ns();
+            inside.meter.ended_with_context(id, now, &mut inside.timing.reader(copy));
+        });
     }
 
     /// As [`end_stream`](Self::end_stream), for a caller that [holds](crate::driver::call_guard) the guard already.

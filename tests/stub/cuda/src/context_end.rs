@@ -10,13 +10,20 @@ use gpucap_stub_device::{card, settings};
 
 /// Has the driver do with the work of a context that is about to end what it does.
 pub(crate) fn finish(handle: u64) -> CuResult {
-    let state = state()?;
+    let mut state = state()?;
     let Some((_, unit)) = state.contexts.owner(handle) else { return Ok(()) };
     if !settings().drops_at_end {
-        let end = state.streams.end_of_context(handle, unit);
-        drop(state);
-        end.wait();
-        return Ok(());
+        // Other threads may launch in it until it has ended.
+        loop {
+            let end = state.streams.end_of_context(handle, unit);
+            drop(state);
+            let progress = end.progress;
+            end.wait();
+            state = crate::driver::state()?;
+            if state.streams.end_of_context(handle, unit).progress == progress {
+                return Ok(());
+            }
+        }
     }
     let others = state.contexts.all_alive().into_iter();
     let others = others.filter(|&(other, on)| other != handle && on == unit);

@@ -68,7 +68,7 @@ impl Admission<'_> {
         // nothing looks at launches that have no event.
         let known = charging.costs().small(launch.signature).is_some();
         let is_unseen =
-            self.is_unwatched || timeline.stream(id).is_some_and(|stream| stream.is_shared);
+            self.measures_each(now) || timeline.stream(id).is_some_and(|stream| stream.is_shared);
         let is_shut = !self.is_open || is_unseen || charging.is_doubtful(now);
         let lets_in = (known || reserved.is_collective) && !is_shut;
         let (prepaid, launches) =

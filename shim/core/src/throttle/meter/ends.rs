@@ -32,6 +32,7 @@ impl<E> Meter<'_, E> {
         now: u64,
         events: &mut impl Events<Event = E>,
     ) {
+        self.note_late_look(now);
         // The call waited for the work, apart from its own way back to the program.
         let waited = (began, now.saturating_sub(RETURN_NS));
         streams.into_iter().for_each(|stream| self.emptied(stream, waited, now, events));
@@ -65,6 +66,7 @@ impl<E> Meter<'_, E> {
     /// [`marked`](Self::marked).
     #[must_use]
     pub fn fence(&mut self, stream: StreamId, now: u64) -> bool {
+        self.note_late_look(now);
         self.close_allowances_of(stream, now);
         if let Some(stream) = self.timeline.stream_mut(stream) {
             (stream.fenced, stream.fenced_at) = (true, now);
@@ -89,6 +91,20 @@ impl<E> Meter<'_, E> {
         self.timeline.unmarked_over(id);
         self.admission.forget_late(self.timeline.take_late_over());
         self.settle(worth, done, now);
+    }
+
+    /// As [`stream_destroyed`](Self::stream_destroyed), for a stream that was first used while its context ended: all that it
+    /// had, it had since then, and has no more.
+    pub fn ended_with_context(
+        &mut self,
+        id: StreamId,
+        now: u64,
+        events: &mut impl Events<Event = E>,
+    ) {
+        if let Some(since) = self.timeline.stream(id).map(|stream| stream.since) {
+            self.emptied(id, (since, now), now, events);
+        }
+        self.stream_destroyed(id, now);
     }
 
     pub(super) fn close_allowances_of(&mut self, stream: StreamId, now: u64) {

@@ -3,6 +3,12 @@
 use super::Meter;
 use crate::throttle::{admission::dead::Unfinished, event::Events, timeline::late::Unmarked};
 
+/// A look is late that comes this long after the one before: it was due after half of that.
+const LATE_NS: u64 = 20_000_000;
+/// For how many times that time each launch is measured by itself then.
+const MEASURED: u64 = 20;
+const MOST_MEASURED_NS: u64 = 3_600_000_000_000;
+
 impl<E> Meter<'_, E> {
     /// Sets whether there are other processes of the container on the device. Assumed false until set.
     pub const fn set_shared(&mut self, is_shared: bool) {
@@ -18,8 +24,25 @@ impl<E> Meter<'_, E> {
     /// Sets whether [`watch`](Self::watch) is called. Assumed true until set: a launch that finds out comes before any that
     /// has no event.
     pub fn set_watched(&mut self, watched: bool, now: u64) {
+        self.looked_at = now;
         let Self { admission, timeline, .. } = self;
         admission.set_watched(watched, now, timeline);
+    }
+
+    /// Notes whether nothing has looked for long at launches of which no event shows the end: the process was stopped, or its
+    /// thread is kept from it. What they took is not known then, and for a while each launch is measured by itself. Without
+    /// that, launches of 3 s of a process that stops itself behind each get all of a device (`throttle`: `stops`).
+    pub(super) fn note_late_look(&mut self, now: u64) {
+        let late_ns = now.saturating_sub(self.looked_at);
+        if self.looked_at == 0 || late_ns < LATE_NS {
+            return;
+        }
+        let Self { admission, timeline, looked_at, .. } = self;
+        if timeline.has_unmarked(now) {
+            *looked_at = now;
+            let until = now.saturating_add(late_ns.saturating_mul(MEASURED).min(MOST_MEASURED_NS));
+            admission.measure_each_until(until, now, timeline);
+        }
     }
 
     /// Returns whether other processes of the container may be waiting for the end of a launch of unknown length: then
@@ -50,6 +73,8 @@ impl<E> Meter<'_, E> {
     /// The part of [`watch`](Self::watch) that no call of the program does: launches of which no event shows the end. Returns
     /// whether there are any.
     pub fn watch_unmarked(&mut self, now: u64, events: &mut impl Events<Event = E>) -> bool {
+        self.note_late_look(now);
+        self.looked_at = now;
         let mut is_any = false;
         for stream in self.timeline.ids() {
             let due_ns = self.charging.due_ns();

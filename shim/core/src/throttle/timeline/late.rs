@@ -81,6 +81,11 @@ impl<E> Timeline<E> {
         }
     }
 
+    /// Returns whether there are launches of which no event shows the end.
+    pub(crate) fn has_unmarked(&mut self, now: u64) -> bool {
+        self.streams.iter_mut().any(|stream| stream.quiet_ns(now).is_some())
+    }
+
     /// Returns since when the device has been at launches of which no event shows the end, as far as it was looked at.
     pub(crate) fn unmarked_since(&self) -> Option<u64> {
         self.streams
