@@ -12,7 +12,7 @@ use std::time::Duration;
 const LONG_MS: u64 = 600;
 
 /// Ways to keep the library from seeing that a stream is busy, and how much of [`LONG_MS`] has passed when the process ends.
-const HIDDEN: [(&str, &str, u64); 11] = [
+const HIDDEN: [(&str, &str, u64); 13] = [
     ("while another stream is captured", "capture", LONG_MS),
     ("in a stream that begins a capture and is destroyed", "destroy", LONG_MS),
     ("in another thread's default stream, whose context ends", "context", LONG_MS),
@@ -24,6 +24,8 @@ const HIDDEN: [(&str, &str, u64); 11] = [
     ("in one of more streams than there are places", "crowd", LONG_MS),
     ("beside waits for another stream", "calls", LONG_MS),
     ("that the driver is long in taking", "delayed", LONG_MS),
+    ("that is waited for when it is over", "waited", LONG_MS),
+    ("in a context that ends", "ending", LONG_MS + 50),
 ];
 
 /// Of all ways, those in which the process is killed.
@@ -59,6 +61,8 @@ pub(crate) fn trials() -> Vec<Trial> {
         }),
         trial("the time until the next process begins is not owed by who was killed", restarted),
         trial("the time that a process takes to end is not owed", ends_slowly),
+        trial("who stops itself behind a long kernel pays for the next ones", stopped),
+        trial("a long kernel without events is paid for", without_events),
         trial("no more is launched behind such a kernel than was paid for", held_back),
     ];
     trials.into_iter().chain(hidden).collect()
@@ -109,6 +113,26 @@ fn hidden(way: &str, ms: u64) -> Result {
     let program = unseen()?;
     let mut each = TIMES.into_iter();
     each.try_for_each(|times| charged_after(&program, (way, times), None, ms, Duration::ZERO))
+}
+
+/// What the first one took is not known.
+fn stopped() -> Result {
+    let run = under("50", "caller")?;
+    let [times, ..] = TIMES;
+    runs(&run, &unseen()?, ("stops", times), None).output()?.success()?;
+    lasts("busy time", run.busy_ns()?, 3 * LONG_MS * MS..=4 * LONG_MS * MS + 50 * MS)
+}
+
+/// The driver makes none from the third one on.
+fn without_events() -> Result {
+    let run = under("50", "caller")?.env("STUB_GPU_FAIL", "cuEventCreate:2");
+    let program = silent(&[])?;
+    for times in TIMES {
+        let before = run.busy_ns().unwrap_or(0);
+        runs(&run, &program, ("again", times), None).output()?.success()?;
+        lasts("busy time", run.busy_ns()? - before, about(LONG_MS * MS))?;
+    }
+    Ok(())
 }
 
 fn charged_after(

@@ -12,6 +12,9 @@
  *   late      the same, when the library's thread has gone, and the kernel is the first one
  *   crowd     there are more streams than the library has places for
  *   calls     short ones in another stream are waited for, one after the other
+ *   waited    it waits for the stream as soon as the kernel has ended, and not before
+ *   ending    it is launched in a context while another thread destroys that, which waits for 50 ms of other work
+ *   stops     it stops itself, and goes on when the kernel has ended; all of that four times
  *   delayed   the driver needs 40 ms to read its parameter
  *   slow      it takes 60 ms, and the process needs MILLISECONDS to end
  *
@@ -22,6 +25,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <time.h>
 
 #define STREAMS 1100
@@ -105,6 +109,61 @@ static void *reset(void *argument)
     return argument;
 }
 
+static uint64_t now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+
+static int waited(void)
+{
+    uint64_t end = now() + length + 300000;
+    rest(length - 5000000);
+    while (now() < end)
+        ;
+    return cuStreamSynchronize(stream) != 0;
+}
+
+static void *end_context(void *argument)
+{
+    return cuCtxDestroy(context) ? NULL : argument;
+}
+
+static int ending(void)
+{
+    pthread_t thread;
+    CUstream own = stream;
+    void *ended = NULL;
+    if (cuStreamCreate(&stream, 1) || warm() || launch(50000000) ||
+        pthread_create(&thread, NULL, end_context, context))
+        return 1;
+    rest(20000000);
+    stream = own;
+    return launch(length) || pthread_join(thread, &ended) || !ended;
+}
+
+/* Stops the process until another one, made for that, continues it. */
+static int stop(void)
+{
+    pid_t own = getpid(), child = fork();
+    if (child == 0) {
+        rest(length + 20000000);
+        kill(own, SIGCONT);
+        _exit(0);
+    }
+    raise(SIGSTOP);
+    return child < 0 || waitpid(child, NULL, 0) != child;
+}
+
+static int stops(void)
+{
+    for (int i = 0; i < 4; i++)
+        if (warm() || launch(length) || stop())
+            return 1;
+    return 0;
+}
+
 static void at_exit(void)
 {
     if (is("slow"))
@@ -179,6 +238,8 @@ int main(int argc, char **argv)
             return 7;
         _exit(0);
     }
+    if (is("ending") && cuCtxCreate(&context, 0, 0))
+        return 1;
     if (begin() || cuStreamCreate(&stream, 1))
         return 1;
     for (int i = 0; is("crowd") && i < STREAMS; i++)
@@ -192,8 +253,10 @@ int main(int argc, char **argv)
         return 0;
     if (is("slow"))
         return launch(60000000);
+    if (is("ending") || is("stops"))
+        _exit(is("ending") ? ending() : stops());
     if (is("delayed") ? delayed() : launch(length))
         return 3;
-    int failed = hide();
+    int failed = is("waited") ? waited() : hide();
     _exit(failed);
 }

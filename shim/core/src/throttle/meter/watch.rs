@@ -38,7 +38,7 @@ impl<E> Meter<'_, E> {
             return;
         }
         let Self { admission, timeline, looked_at, .. } = self;
-        if timeline.has_unmarked(now) {
+        if timeline.has_unmarked() {
             *looked_at = now;
             let until = now.saturating_add(late_ns.saturating_mul(MEASURED).min(MOST_MEASURED_NS));
             admission.measure_each_until(until, now, timeline);

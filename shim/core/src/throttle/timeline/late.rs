@@ -82,8 +82,8 @@ impl<E> Timeline<E> {
     }
 
     /// Returns whether there are launches of which no event shows the end.
-    pub(crate) fn has_unmarked(&mut self, now: u64) -> bool {
-        self.streams.iter_mut().any(|stream| stream.quiet_ns(now).is_some())
+    pub(crate) fn has_unmarked(&self) -> bool {
+        self.streams.iter().any(Stream::has_unmarked)
     }
 
     /// Returns since when the device has been at launches of which no event shows the end, as far as it was looked at.

@@ -202,16 +202,20 @@ impl<E> Stream<E> {
         }
     }
 
+    /// Returns whether there are launches out of allowances, or without events, behind the latest event.
+    pub(crate) fn has_unmarked(&self) -> bool {
+        self.unmarked_ns > 0 || self.allowances.iter().any(|entry| entry.allowance.has_new())
+    }
+
     /// Returns for how long no launch has come out of an allowance, and since when there have been such, if the end of one is
     /// not known and no event is pending.
     pub(crate) fn quiet_ns(&mut self, now: u64) -> Option<(u64, u64)> {
-        let mut allowances = self.allowances.iter().map(|entry| &entry.allowance);
-        let sum = allowances.clone().map(|allowance| allowance.sum()).fold(0, u64::wrapping_add);
+        let sums = self.allowances.iter().map(|entry| entry.allowance.sum());
+        let sum = sums.fold(0, u64::wrapping_add);
         if sum != self.unmarked.sum {
             (self.unmarked.sum, self.unmarked.since) = (sum, now);
         }
-        let has_any = self.unmarked_ns > 0 || allowances.any(|allowance| allowance.has_new());
-        let is_behind = has_any && self.pending.is_empty();
+        let is_behind = self.has_unmarked() && self.pending.is_empty();
         let began = self.unmarked.began.filter(|_| is_behind).unwrap_or(now);
         self.unmarked.began = is_behind.then_some(began);
         is_behind.then(|| (now.saturating_sub(self.unmarked.since), now.saturating_sub(began)))
