@@ -18,11 +18,13 @@ pub(crate) mod reserve;
 pub(crate) mod shares;
 pub(crate) mod unknown;
 mod watch;
+mod watched;
 
 use bucket::{Bucket, PERIOD_NS};
 use gang::Gang;
 use shares::Shares;
 use unknown::UnknownLaunches;
+use watched::Watched;
 
 use super::{
     charging::{Charging, time_account::TimeAccount},
@@ -63,7 +65,7 @@ pub(crate) struct Admission<'a> {
     /// Launches in flight whose signature has no measurement yet.
     unmeasured: u64,
     unknown: UnknownLaunches<'a>,
-    watched: watch::Watched,
+    watched: Watched,
     launches: u64,
     waits: u64,
     stalls: u64,
@@ -111,7 +113,7 @@ impl<'a> Admission<'a> {
             borrowed_ns: 0,
             unmeasured: 0,
             unknown: UnknownLaunches::new(None, 0),
-            watched: watch::Watched::default(),
+            watched: Watched::default(),
             launches: 0,
             waits: 0,
             stalls: 0,
@@ -387,13 +389,5 @@ impl<'a> Admission<'a> {
         self.shares.follow(self.reserved_ns, now);
         let is_full = self.shares.share() == Share::FULL;
         if is_full { now } else { self.shares.holds_at(0, now).max(now) }
-    }
-
-    /// Removes a launch that ended at `end`, or whose end will never be seen.
-    pub(crate) fn forget_launch(&mut self, reserved: Reserved, end: u64, now: u64) {
-        self.unmeasured = self.unmeasured.saturating_sub(u64::from(reserved.unmeasured));
-        if reserved.is_collective && self.shares.share() != Share::FULL {
-            self.gang.ends(end, now);
-        }
     }
 }

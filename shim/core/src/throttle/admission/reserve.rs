@@ -185,6 +185,14 @@ impl Admission<'_> {
         owed
     }
 
+    /// Removes a launch that ended at `end`, or whose end will never be seen.
+    pub(crate) fn forget_launch(&mut self, reserved: Reserved, end: u64, now: u64) {
+        self.unmeasured = self.unmeasured.saturating_sub(u64::from(reserved.unmeasured));
+        if reserved.is_collective && self.shares.share() != Share::FULL {
+            self.gang.ends(end, now);
+        }
+    }
+
     /// Admits nothing of the container before this time.
     pub(crate) fn hold(&self, until: u64, now: u64) {
         self.shares.hold(until, now);

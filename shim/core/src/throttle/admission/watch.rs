@@ -13,15 +13,6 @@ const PART: u64 = 64;
 const SOONEST_NS: u64 = 200_000;
 const LATEST_NS: u64 = 10_000_000;
 
-/// Whether anything looks at what is in flight between the calls of the program.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Watched {
-    /// Nothing does.
-    is_missing: bool,
-    /// Nothing did for a while: each launch is measured by itself until then.
-    measures_each_until: u64,
-}
-
 impl Admission<'_> {
     /// What the launches of unknown length took has been charged: if none is in flight any more, another process may
     /// have one.
@@ -56,7 +47,7 @@ impl Admission<'_> {
     /// Sets whether anything looks at what is in flight between the calls of the program. If not, each launch is measured by
     /// itself: of those out of an allowance, none would show what they took before the next call.
     pub(crate) fn set_watched<E>(&mut self, watched: bool, now: u64, timeline: &mut Timeline<E>) {
-        if core::mem::replace(&mut self.watched.is_missing, !watched) == watched && !watched {
+        if self.watched.set(watched) && !watched {
             self.close_allowances(now, timeline);
         }
     }
@@ -68,18 +59,18 @@ impl Admission<'_> {
         now: u64,
         timeline: &mut Timeline<E>,
     ) {
-        self.watched.measures_each_until = self.watched.measures_each_until.max(until);
+        self.watched.measure_each_until(until);
         self.close_allowances(now, timeline);
     }
 
     /// Returns whether each launch is to be measured by itself, since nothing looks at those that are not, or did not.
     pub(super) const fn measures_each(&self, now: u64) -> bool {
-        self.watched.is_missing || now < self.watched.measures_each_until
+        self.watched.measures_each(now)
     }
 
     /// Returns whether nothing does.
     pub(crate) const fn is_unwatched(&self) -> bool {
-        self.watched.is_missing
+        self.watched.is_missing()
     }
 
     /// Reserves what work in flight takes beyond what was expected.
