@@ -29,7 +29,7 @@ use watched::Watched;
 use super::{
     charging::{Charging, time_account::TimeAccount},
     signature::{Launch, Meeting},
-    timeline::{Timeline, stream::Reserved},
+    timeline::Timeline,
 };
 use crate::units::{ComputeLimit, Share, signed};
 
