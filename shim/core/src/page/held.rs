@@ -8,7 +8,7 @@
 //! GPU-00112233-4455-6677-8899-aabbccddeeff 81234567890
 //! ```
 //!
-//! One line for each GPU: its name, and a time of the node's CLOCK_MONOTONIC in ns. At most [`MAX_LINES`](super::share::MAX_LINES)
+//! One line for each GPU: its name, and a time of the node's CLOCK_MONOTONIC in ns. At most [`MAX_LINES`]
 //! lines.
 
 use super::share::{MAX_BYTES, MAX_LINES};
