@@ -44,7 +44,7 @@ fn short_kernels_need_what_launches_taught() {
 
 #[test]
 fn long_kernels_need_their_own_measurement() {
-    needs(Ablation::Measurement, "W2 40 ms kernel, sync", 30);
+    needs(Ablation::Measurement, "W2 40 ms kernels", 30);
 }
 
 #[test]

@@ -146,7 +146,8 @@ fn every_key() -> serde_json::Value {
         "open": true, "no_glibc": "refuse", "privileged": "refuse", "user_namespaces": "refuse",
         "mask_opencl": false,
         "card_pages": false,
-        "native_limits": "required", "lending": "allowed", "lending_max": 80, "driver_libraries": "/d",
+        "native_limits": "required", "lending": "allowed", "lending_max": 80,
+        "sampled_excess": "hold", "driver_libraries": "/d",
     })
 }
 

@@ -21,7 +21,12 @@ impl Thread {
 impl World<'_> {
     /// Sees to it that it looks at what was launched in a stream.
     pub(super) fn watch(&mut self, thread: usize, stream: usize) {
-        let Some(Metered { meter, .. }) = self.metered(thread, stream) else { return };
+        let (now, process) = (self.now, self.threads[thread].process);
+        let begins = self.processes[process].looks_at.is_none();
+        let Some(Metered { meter, .. }) = &mut self.metered(thread, stream) else { return };
+        if begins {
+            meter.set_watched(true, now);
+        }
         let (wants, is_awaited) = (meter.wants_watch(), meter.is_awaited());
         let tenant = &self.processes[self.threads[thread].process];
         if wants && (is_awaited || tenant.looks_at.is_none()) {
