@@ -73,7 +73,7 @@ impl Admission<'_> {
         let lets_in = (known || reserved.is_collective) && !is_shut;
         let (prepaid, launches) =
             if lets_in { (self.allowance_ns(timeline), ALLOWANCE_LAUNCHES) } else { (0, 0) };
-        let (taken, before, unused) = match timeline.stream_mut(id) {
+        let (taken, before, unused, was_in_call) = match timeline.stream_mut(id) {
             Some(stream) => {
                 let (own, unused) = stream
                     .allowance_entry(allowance)
@@ -84,15 +84,16 @@ impl Admission<'_> {
                     .allowance_entry(allowance)
                     .into_iter()
                     .for_each(|entry| entry.open(prepaid, launches));
-                (taken, std::mem::take(&mut stream.unmarked_ns), unused)
+                let was_in_call = taken.ns > 0 && std::mem::take(&mut stream.was_in_call);
+                (taken, std::mem::take(&mut stream.unmarked_ns), unused, was_in_call)
             }
-            None => (Taken::default(), 0, prepaid),
+            None => (Taken::default(), 0, prepaid, false),
         };
         let batch_ns = self.account_for(taken, now).saturating_add(before);
         self.release(unused);
         self.reserve(reserved.ns.saturating_add(prepaid), now);
         self.note_long(reserved);
-        let (waited, events) = (before > 0, timeline.has_room());
+        let (waited, events) = (before > 0 || was_in_call, timeline.has_room());
         Permit { stream: id, reserved, batch_ns, waited, events }
     }
 
