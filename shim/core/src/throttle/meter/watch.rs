@@ -33,6 +33,9 @@ impl<E> Meter<'_, E> {
     /// thread is kept from it. What they took is not known then, and for a while each launch is measured by itself. Without
     /// that, launches of 3 s of a process that stops itself behind each get all of a device (`throttle`: `stops`).
     pub(super) fn note_late_look(&mut self, now: u64) {
+        if !self.admission.is_limited() {
+            self.looked_at = now; // nothing has to
+        }
         let late_ns = now.saturating_sub(self.looked_at);
         if self.looked_at == 0 || late_ns < LATE_NS {
             return;

@@ -4,6 +4,7 @@ use super::desk::{Bench, KERNEL, MS, NOW};
 use crate::{
     sync::Word,
     throttle::{DEVICE_WORDS, DeviceWords, Gang, Launch, Meter, Reached},
+    units::{ComputeLimit, Share},
 };
 
 const KNOWN: Launch = Launch::kernel(KERNEL);
@@ -315,4 +316,64 @@ fn a_launch_that_the_driver_has_not_taken_yet_is_not_what_another_thread_has_wai
         let _ = looks(&mut bench, false, 1_000);
         assert!((950 * MS..=1_000 * MS).contains(&charged(&bench)), "{waits} {}", charged(&bench));
     }
+}
+
+/// The process was stopped, or its thread kept from looking.
+#[test]
+fn after_a_late_look_each_launch_is_measured_for_twenty_times_as_long() {
+    for calls in [false, true] {
+        let word = Word::default();
+        let mut bench = with_allowance(&word);
+        let _ = looks(&mut bench, false, 10);
+        assert!(bench.allowance.launch(10_000), "it has looked");
+        bench.now += 1_000 * MS;
+        if calls {
+            bench.meter.sync_returned([bench.stream], bench.now, bench.now, &mut bench.card);
+        } else {
+            let _ = looks(&mut bench, true, 10);
+        }
+        let late = bench.now;
+        assert!(!bench.allowance.launch(10_000), "no allowance is left");
+        let _ = looks(&mut bench, true, 20);
+        bench.now = late + 19_000 * MS;
+        bench.run(KNOWN, 10_000);
+        assert!(!bench.allowance.launch(10_000), "each launch is measured");
+        bench.now = late + 21_000 * MS;
+        bench.run(KNOWN, 10_000);
+        assert!(bench.allowance.launch(10_000));
+    }
+}
+
+/// No thread has to look then, and the limit may change again.
+#[test]
+fn without_a_limit_no_look_is_late() {
+    let word = Word::default();
+    let mut bench = with_allowance(&word);
+    bench.meter.set_limit(ComputeLimit::fixed(Share::FULL), bench.now);
+    for _ in 0..3 {
+        bench.now += 1_000 * MS;
+        bench.run(KNOWN, 10_000);
+        assert!(bench.allowance.launch(10_000));
+    }
+    bench.meter.set_limit(ComputeLimit::fixed(Share::from_percent(50).unwrap()), bench.now);
+    bench.run(KNOWN, 10_000);
+    assert!(bench.allowance.launch(10_000));
+}
+
+/// The driver's return shows when all that the stream had was over.
+#[test]
+fn a_stream_of_a_context_that_ended_has_worked_since_it_was_first_used() {
+    let word = Word::default();
+    let mut bench = Bench::new(&word, 50);
+    let late = bench.meter.stream(bench.now);
+    let own = std::mem::replace(&mut bench.stream, late);
+    let permit = bench.ask(KNOWN).unwrap();
+    bench.meter.launched(permit, bench.now, None, &mut bench.card);
+    bench.now += 1_000 * MS;
+    bench.meter.ended_with_context(late, bench.now, &mut bench.card);
+    let busy_ns = bench.meter.totals().busy_ns;
+    assert!((990 * MS..=1_000 * MS).contains(&busy_ns), "{busy_ns}");
+    assert_eq!(bench.meter.paid_until(), None);
+    bench.stream = own;
+    assert!(bench.ask(KNOWN).is_none(), "the share is used up");
 }
