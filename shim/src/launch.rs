@@ -9,6 +9,7 @@
 
 mod allowance;
 mod ends;
+mod implicit;
 mod paths;
 mod tools;
 mod work;
@@ -102,11 +103,23 @@ pub(crate) fn fence(call: &Call, stream: StreamRef) {
     let Some(session) = Session::begun().filter(|_| !DriverCallGuard::is_entered()) else { return };
     let _errno = sys::Errno::keep();
     let (copy, handle) = (call.driver, stream.handle());
-    if let Some(key) = key_of(copy, handle)
-        && let StreamLookup::Known(Some(entry)) = session.streams.find(key)
-    {
+    let Some(key) = key_of(copy, handle) else { return };
+    let entry = match session.streams.find(key) {
+        StreamLookup::Known(None) => return,
+        StreamLookup::Known(entry) => entry,
+        StreamLookup::Unknown => None,
+    };
+    if let Some(entry) = entry {
         entry.gate.fence(copy, entry, handle);
     }
+    implicit::fence(copy, session, handle, &key, entry);
+}
+
+/// The same for something that all streams of a context wait for.
+pub(crate) fn fence_all(call: &Call) {
+    let Some(session) = Session::begun().filter(|_| !DriverCallGuard::is_entered()) else { return };
+    let _errno = sys::Errno::keep();
+    implicit::fence_all(call.driver, session, |_| true);
 }
 
 /// Returns the key of a stream; `None` for a default stream without a context.

@@ -25,7 +25,7 @@ pub(crate) use gate::Gate;
 pub(crate) use gate::admit::Admitted;
 pub(crate) use key::Key;
 pub(crate) use peers::Peers;
-pub(crate) use stream_table::{StreamEntry, StreamLookup, StreamTable, ThreadAllowance};
+pub(crate) use stream_table::{StreamEntry, StreamLookup, StreamTable, ThreadAllowance, WaitsFor};
 pub(crate) use timing::{ContextId, Recorded};
 pub(crate) use tool_launches::{ToolLaunch, ToolLaunches};
 

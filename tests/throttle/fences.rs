@@ -89,6 +89,8 @@ const SIGNALLED: &[&str] = &[COPY, "call cuSignalExternalSemaphoresAsync %0+96 %
 const FORMS: &[Form] = &[
     ("cuStreamWaitEvent", EVENT, RECORDED, "0 e 0"),
     ("cuStreamWaitEvent_ptsz", EVENT, RECORDED, "0 e 0"),
+    ("cuCtxWaitEvent", EVENT, RECORDED, "0 e"),
+    ("cuGreenCtxWaitEvent", EVENT, RECORDED, "0 e"),
     ("cuStreamWaitValue32", WORD, WRITTEN, "0 f {n} 0"),
     ("cuStreamWaitValue32_ptsz", WORD, WRITTEN, "0 f {n} 0"),
     ("cuStreamWaitValue32_v2", WORD, WRITTEN, "0 f {n} 0"),
@@ -195,8 +197,14 @@ const OTHERS: &[&str] = &[
 ];
 
 /// One of each sort whose time is measured as well.
-const MEASURED: &[&str] =
-    &["cuStreamWaitEvent", "cuStreamWaitValue32_v2", "cuMemPrefetchAsync", "cuMemcpyHtoDAsync_v2"];
+const MEASURED: &[&str] = &[
+    "cuStreamWaitEvent",
+    "cuCtxWaitEvent",
+    "cuGreenCtxWaitEvent",
+    "cuStreamWaitValue32_v2",
+    "cuMemPrefetchAsync",
+    "cuMemcpyHtoDAsync_v2",
+];
 
 pub(crate) fn trials() -> Vec<Trial> {
     let ends = |form: &Form| {

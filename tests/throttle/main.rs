@@ -8,9 +8,9 @@
 //! refuses, [`capture`] about what is recorded, [`share`] about what comes of it over time, [`deaths`] about who is killed
 //! in the mean time, [`devices`] about several of them, [`ends`] about streams that end silently, [`fences`] about what takes
 //! time in a stream and is none of the launches before it, [`limits`] about who says what it is, [`sequences`] about all of
-//! it in random orders, [`short`] about launches that wait for no other thread, [`silent`] about processes that make no
-//! call, [`unknown`] about functions that were never measured, [`unreported`] about processes without a report, [`tools`]
-//! about tools that the driver calls back.
+//! it in random orders, [`short`] about launches that wait for no other thread, [`implicit`] about streams that wait for one
+//! another, [`silent`] about processes that make no call, [`unknown`] about functions that were never measured,
+//! [`unreported`] about processes without a report, [`tools`] about tools that the driver calls back.
 
 mod capture;
 mod charged;
@@ -19,6 +19,7 @@ mod devices;
 mod ends;
 mod failures;
 mod fences;
+mod implicit;
 mod lending;
 mod limits;
 mod peers;
@@ -63,6 +64,7 @@ fn main() -> ExitCode {
         lending::trials,
         peers::trials,
         short::trials,
+        implicit::trials,
         silent::trials,
         unknown::trials,
         unreported::trials,

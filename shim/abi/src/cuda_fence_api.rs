@@ -20,6 +20,12 @@ macro_rules! cuda_fence_api {
             /// Launches before it end here: the time of the wait is not theirs.
             fn cuStreamWaitEvent_ptsz(stream: $crate::cuda::CUstream, event: $crate::cuda::CUevent, flags: u32)
                 => fence::wait_event, order, "cuStreamWaitEvent" @ 7000 ptsz;
+            /// Launches before it end here, in each stream of the context.
+            fn cuCtxWaitEvent(context: $crate::cuda::CUcontext, event: $crate::cuda::CUevent)
+                => fence::context_waits, order, "cuCtxWaitEvent" @ 12050;
+            /// Launches before it end here, in each stream of the context.
+            fn cuGreenCtxWaitEvent(green: $crate::cuda::CUcontext, event: $crate::cuda::CUevent)
+                => fence::context_waits, order, "cuGreenCtxWaitEvent" @ 12040;
             /// Launches before it end here: the time of the wait is not theirs.
             fn cuStreamWaitValue32(stream: $crate::cuda::CUstream, address: $crate::cuda::CUdeviceptr, value: u32,
                 flags: u32) => fence::wait_value, order, "cuStreamWaitValue32" @ 8000;

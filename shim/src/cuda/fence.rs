@@ -11,8 +11,8 @@ use crate::launch::{self, StreamRef};
 use core::ffi::c_void;
 use gpucap_abi::arg::{Entries, In, Out, Word};
 use gpucap_abi::cuda::{
-    CUarray, CUdevice, CUdeviceptr, CUevent, CUexternalSemaphore, CUmemLocation, CUstream, CuError,
-    CuResult,
+    CUarray, CUcontext, CUdevice, CUdeviceptr, CUevent, CUexternalSemaphore, CUmemLocation,
+    CUstream, CuError, CuResult,
 };
 
 /// `cuStreamWaitEvent`.
@@ -24,6 +24,17 @@ pub(crate) fn wait_event(
     _flags: u32,
 ) -> CuResult {
     enters(call, next, stream)
+}
+
+/// `cuCtxWaitEvent`, `cuGreenCtxWaitEvent`. Which streams a green context has is not known: those of all contexts are marked.
+pub(crate) fn context_waits(
+    call: &Call,
+    next: impl Next<CuError>,
+    _context: CUcontext,
+    _event: CUevent,
+) -> CuResult {
+    launch::fence_all(call);
+    next().map(drop)
 }
 
 /// `cuStreamWaitValue32`, `cuStreamWaitValue64`.

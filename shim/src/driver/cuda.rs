@@ -85,6 +85,7 @@ functions! { CuResult;
     fn mem_pool_trim_to = cuMemPoolTrimTo(pool: CUmemoryPool, keep: usize);
     fn stream_get_ctx = cuStreamGetCtx(stream: CUstream, context: *mut CUcontext) -> code;
     fn stream_get_device = cuStreamGetDevice(stream: CUstream, device: *mut CUdevice);
+    fn stream_get_flags = cuStreamGetFlags(stream: CUstream, flags: *mut c_uint);
     fn thread_exchange_stream_capture_mode = cuThreadExchangeStreamCaptureMode(mode: *mut c_int);
 }
 

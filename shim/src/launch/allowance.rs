@@ -3,6 +3,7 @@
 //! A stream is registered with the meter of its device at its first launch. Never reached by a launch on the fast path,
 //! which finds its allowance in the [cache](stream_cache) of its thread or takes the slow path.
 
+use super::implicit;
 use super::work::StreamRef;
 use crate::budget::device::Standing;
 use crate::driver::DriverCopy;
@@ -74,7 +75,8 @@ fn begin(
     };
     // Another thread's default stream has no name in this one.
     let name = (!key.is_of_thread()).then_some(handle);
-    let entry = session.streams.enter(key, gate, || gate.begin_stream(context, name));
+    let waits = implicit::waits(copy, handle, &key);
+    let entry = session.streams.enter(key, gate, waits, || gate.begin_stream(context, name));
     entry.map_or(StreamLookup::Unknown, |entry| StreamLookup::Known(Some(entry)))
 }
 

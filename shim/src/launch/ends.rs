@@ -2,6 +2,7 @@
 //!
 //! Once the driver has returned from such a call, the handle may be that of another object.
 
+use super::implicit;
 use super::work::StreamRef;
 use crate::call::Call;
 use crate::driver::Next;
@@ -53,19 +54,8 @@ fn settle_all(call: &Call, session: &Session, of_it: impl Fn(&StreamEntry) -> bo
         return;
     }
     let _errno = sys::Errno::keep();
-    for (handle, entry) in session.streams.with_handles(|_, entry| of_it(entry)) {
-        entry.gate.fence_in(call.driver, entry, handle);
-    }
-    for entry in session.streams.of_other_threads(|_, entry| of_it(entry)) {
-        fence_latest(call, entry);
-    }
+    implicit::fence_all(call.driver, session, of_it);
     session.budget.gates().for_each(|gate| gate.settle_all(call.driver));
-}
-
-/// Marks where the work of another thread's default stream ends.
-fn fence_latest(call: &Call, entry: &StreamEntry) {
-    entry.forget_latest_launch();
-    entry.stream().id.into_iter().for_each(|id| entry.gate.fence_latest(call.driver, id));
 }
 
 /// Ends a context, with its streams and events. Work in flight is charged up to the driver's return: the driver waits
@@ -167,7 +157,7 @@ pub(crate) fn names_end(
             });
         }
         for entry in session.streams.of_other_threads(of_it) {
-            fence_latest(call, entry);
+            implicit::fence_latest(call.driver, entry);
         }
         session.captures.end(|capture| capture.stream.is_default_of(name));
         let end = |entry: &StreamEntry, id| entry.gate.end_stream(id);

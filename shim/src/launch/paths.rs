@@ -9,8 +9,8 @@
 //! be found out in no other way by another thread.
 
 use super::allowance::allowance;
-use super::tools;
 use super::work::{StreamRef, Work};
+use super::{implicit, tools};
 use crate::call::Call;
 use crate::driver::call_guard::DriverCallGuard;
 use crate::driver::cuda as driver;
@@ -162,6 +162,7 @@ impl Running {
         let entry = allowance.entry;
         let launch = work.launch(call, work.signature());
         let admitted = entry.gate.admit(call.driver, allowance, launch, stream.handle());
+        implicit::pass_on(call.driver, entry);
         Self { stream, entry, admitted }
     }
 

@@ -35,6 +35,16 @@ impl Key {
         }
     }
 
+    /// Returns whether this is the legacy default stream of a context.
+    pub(crate) fn is_legacy(&self) -> bool {
+        self.stream == CUstream::NULL && self.context != CUcontext::NULL
+    }
+
+    /// The context of a default stream; null for another one.
+    pub(crate) fn context(&self) -> CUcontext {
+        self.context
+    }
+
     /// Returns whether the stream has a name in its thread only.
     pub(crate) fn is_of_thread(&self) -> bool {
         self.thread != 0

@@ -16,7 +16,7 @@ use crate::driver::DriverCopy;
 use crate::fork_page::begin_epoch;
 use crate::sys;
 use core::ptr;
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use gpucap_abi::cuda::CUstream;
 use gpucap_core::throttle::{Allowance, Costs, Signature, StreamId};
 use parking_lot::Mutex;
@@ -28,6 +28,8 @@ pub(crate) struct StreamEntry {
     /// Its device.
     pub(crate) gate: &'static Gate,
     stream: Mutex<Stream>,
+    /// It may wait for what another one waits for, and streams that wait for it do not yet.
+    passes_on: AtomicBool,
     /// Of a stream that has a name in one thread only.
     latest: Mutex<Option<Arc<LatestLaunch>>>,
     allowances: Mutex<Vec<Owned>>,
@@ -53,6 +55,18 @@ pub(crate) struct Stream {
     pub(crate) id: Option<StreamId>,
     /// Its context.
     pub(crate) context: ContextId,
+    pub(crate) waits: WaitsFor,
+}
+
+/// Which streams of its context a stream waits for without an event: "implicit synchronization" of the CUDA programming guide.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WaitsFor {
+    /// The legacy default stream: for all that are not made with `CU_STREAM_NON_BLOCKING`.
+    Blocking,
+    /// Such a stream: for the legacy default stream.
+    Legacy,
+    /// Another: for none.
+    None,
 }
 
 impl StreamEntry {
@@ -61,11 +75,29 @@ impl StreamEntry {
         *self.stream.lock()
     }
 
+    /// The stream has ended. Its lock is free again: a thread that holds the meter may ask for the stream of an entry.
+    fn take_stream(&self) -> Stream {
+        let mut stream = self.stream.lock();
+        let ended = *stream;
+        stream.id = None;
+        ended
+    }
+
+    /// What it was given last may wait for what another stream waits for.
+    pub(crate) fn is_delayed(&self) {
+        self.passes_on.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns whether it may, as it is given more.
+    pub(crate) fn passes_on(&self) -> bool {
+        self.passes_on.load(Ordering::Relaxed) && self.passes_on.swap(false, Ordering::Relaxed)
+    }
+
     /// What shows whether the device has done the latest launch, if no other thread can ask about the stream itself.
     pub(crate) fn latest_launch(&self, copy: &DriverCopy) -> Option<Arc<LatestLaunch>> {
         let known = self.latest.lock().clone();
         known.or_else(|| {
-            let Stream { id, context } = self.stream();
+            let Stream { id, context, .. } = self.stream();
             // Without a lock: the driver may call a tool back, which launches.
             let made = self.gate.latest_launch(copy, id?, context)?;
             Some(self.latest.lock().get_or_insert(made).clone())
@@ -147,6 +179,8 @@ pub(crate) struct StreamTable {
     known: Mutex<HashMap<Key, Option<&'static StreamEntry>>>,
     /// Entries whose stream has ended.
     unused: Mutex<Vec<&'static StreamEntry>>,
+    /// How many of the known ones wait for the legacy default stream.
+    blocking: AtomicUsize,
     /// At this number of streams those of dead threads are looked for.
     sweep_at: AtomicUsize,
 }
@@ -172,11 +206,17 @@ impl StreamTable {
         self.end(|_, entry| entry.is_none(), |_, _| {});
     }
 
+    /// Returns whether any of them waits for the legacy default stream.
+    pub(crate) fn has_blocking(&self) -> bool {
+        self.blocking.load(Ordering::Relaxed) > 0
+    }
+
     /// Enters a stream of a device, unless another thread has just done so; `begin` registers it with the meter.
     pub(crate) fn enter(
         &self,
         key: Key,
         gate: &'static Gate,
+        waits: WaitsFor,
         begin: impl FnOnce() -> Option<(StreamId, ContextId)>,
     ) -> Option<&'static StreamEntry> {
         let mut known = self.known.lock();
@@ -184,21 +224,26 @@ impl StreamTable {
             return Some(entry);
         }
         let (id, context) = begin()?;
-        let stream = Stream { id: Some(id), context };
+        let stream = Stream { id: Some(id), context, waits };
         let mut unused = self.unused.lock();
         let place = unused.iter().position(|entry| ptr::eq(entry.gate, gate));
         let entry = match place.map(|place| unused.swap_remove(place)) {
             Some(entry) => {
                 *entry.stream.lock() = stream;
                 *entry.latest.lock() = None;
+                entry.passes_on.store(false, Ordering::Relaxed);
                 entry
             }
             None => {
                 let (stream, latest) = (Mutex::new(stream), Mutex::default());
-                let allowances = Mutex::default();
-                &*Box::leak(Box::new(StreamEntry { gate, stream, latest, allowances }))
+                let (allowances, passes_on) = (Mutex::default(), AtomicBool::new(false));
+                let entry = StreamEntry { gate, stream, passes_on, latest, allowances };
+                &*Box::leak(Box::new(entry))
             }
         };
+        if waits == WaitsFor::Legacy {
+            self.blocking.fetch_add(1, Ordering::Relaxed);
+        }
         known.insert(key, Some(entry));
         Some(entry)
     }
@@ -215,10 +260,11 @@ impl StreamTable {
         for entry in
             known.extract_if(|key, entry| ended(key, *entry)).filter_map(|(_, entry)| entry)
         {
-            // The lock is released before the meter is called: a thread that holds the meter may ask for an entry's
-            // stream.
-            let ended = entry.stream.lock().id.take();
-            ended.into_iter().for_each(|id| pass(entry, id));
+            let Stream { id, waits, .. } = entry.take_stream();
+            if waits == WaitsFor::Legacy {
+                self.blocking.fetch_sub(1, Ordering::Relaxed);
+            }
+            id.into_iter().for_each(|id| pass(entry, id));
             unused.push(entry);
         }
         if known.len() != before {

@@ -78,6 +78,13 @@ pub(crate) fn context_of(copy: &DriverCopy, stream: CUstream) -> Option<CUcontex
     filled(|context| stream_get_ctx(copy, stream, context)?.ok())
 }
 
+/// Whether the legacy default stream waits for a stream, and it for that: not if it was made with `CU_STREAM_NON_BLOCKING`.
+pub(crate) fn is_blocking(copy: &DriverCopy, stream: CUstream) -> bool {
+    const NON_BLOCKING: c_uint = 1;
+    let flags = filled(|flags| stream_get_flags(copy, stream, flags));
+    flags.is_none_or(|flags| flags & NON_BLOCKING == 0)
+}
+
 /// Runs `work` with another context current.
 pub(crate) fn in_context<T>(
     copy: &DriverCopy,

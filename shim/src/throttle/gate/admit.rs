@@ -121,7 +121,7 @@ impl Gate {
         launch: Launch,
         stream: CUstream,
     ) -> Option<Admitted> {
-        let Stream { id, context } = allowance.entry.stream();
+        let Stream { id, context, .. } = allowance.entry.stream();
         let began = sys::monotonic_ns();
         let mut place = self.place(copy, (id?, context), stream);
         (place.allowance, place.now) = (Some(allowance), began);
@@ -176,7 +176,7 @@ impl Gate {
     /// Separates the work launched in a stream so far from what follows: something that is no launch is about to
     /// enter it.
     pub(crate) fn fence(&self, copy: &DriverCopy, entry: &StreamEntry, stream: CUstream) {
-        let Stream { id, context } = entry.stream();
+        let Stream { id, context, .. } = entry.stream();
         if let Some(id) = id {
             protocol::fence(&mut self.place(copy, (id, context), stream));
         }

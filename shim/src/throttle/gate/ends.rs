@@ -29,7 +29,7 @@ impl Gate {
         launch: Launch,
         pair: [Recorded; 2],
     ) {
-        let Stream { id, context } = entry.stream();
+        let Stream { id, context, .. } = entry.stream();
         let Some(id) = id else { return };
         let [_, after] = &pair;
         let returned = after.asked();

@@ -112,7 +112,7 @@ fn record_event(context: CUcontext, event: CUevent) -> CuResult {
     crate::event::record_context(event, handle, unit)
 }
 
-fn wait_event(context: CUcontext, event: CUevent) -> CuResult {
+pub(crate) fn wait_event(context: CUcontext, event: CUevent) -> CuResult {
     streams_of(context)?.into_iter().try_for_each(|stream| crate::event::wait_in(stream, event))
 }
 

@@ -41,9 +41,9 @@ exports! {
     /// Checked, and nothing else.
     fn cuGreenCtxRecordEvent(green: CUcontext, event: CUevent)
         => event, driver, "cuGreenCtxRecordEvent" @ 12040;
-    /// Checked, and nothing else.
+    /// What is queued in its context from now on waits for the event.
     fn cuGreenCtxWaitEvent(green: CUcontext, event: CUevent)
-        => event, driver, "cuGreenCtxWaitEvent" @ 12040;
+        => wait_event, driver, "cuGreenCtxWaitEvent" @ 12040;
     /// Null: streams know their context only.
     fn cuStreamGetGreenCtx(stream: CUstream, green: *mut CUcontext)
         => of_stream, driver, "cuStreamGetGreenCtx" @ 12040;
@@ -133,6 +133,11 @@ fn stream(stream: Out<CUstream>, green: CUcontext, flags: u32, priority: i32) ->
     let (handle, _) = or_current(green)?;
     let context = state()?.contexts.owner(handle).ok_or(CuError::INVALID_CONTEXT)?;
     crate::stream::create_in(context, stream, flags, priority)
+}
+
+fn wait_event(green: CUcontext, wanted: CUevent) -> CuResult {
+    event(green, wanted)?;
+    crate::facts::wait_event(green, wanted)
 }
 
 fn event(green: CUcontext, event: CUevent) -> CuResult {
