@@ -21,6 +21,22 @@ macro_rules! wait_event {
     };
 }
 
+/// For an event that was recorded, one that was not, and one that is none; in the current context, by its handle, and in none.
+#[rustfmt::skip] // one line for each thing
+const CONTEXT_WAITS: [Case; 2] = [
+    ("cuCtxWaitEvent", &[
+        "call cuEventCreate &e 0", "call cuEventCreate &f 0", "call cuEventRecord e 0",
+        "call cuCtxWaitEvent 0 e", "call cuCtxWaitEvent h f", WAIT,
+        "call cuCtxWaitEvent h 12345", "call cuCtxWaitEvent 12345 e",
+    ]),
+    ("cuGreenCtxWaitEvent", &[
+        "call cuDeviceGetDevResource 0 %0 1", "call cuDevResourceGenerateDesc &a %0 1", "call cuGreenCtxCreate &b a 0 1",
+        "call cuEventCreate &e 0", "call cuEventCreate &f 0", "call cuEventRecord e 0",
+        "call cuGreenCtxWaitEvent b e", "call cuGreenCtxWaitEvent b f", WAIT,
+        "call cuGreenCtxWaitEvent b 12345", "call cuGreenCtxWaitEvent 12345 e",
+    ]),
+];
+
 /// For a word that was written before, in each sense, and in none.
 macro_rules! wait_value {
     ($write:literal; $($symbol:literal),*) => {
@@ -106,7 +122,8 @@ macro_rules! prefetch_batch {
 
 #[rustfmt::skip] // one line for each form
 pub(super) fn cases() -> Vec<Case> {
-    let forms: [&[Case]; 11] = [
+    let forms: [&[Case]; 12] = [
+        &CONTEXT_WAITS,
         &wait_event!("cuStreamWaitEvent", "cuStreamWaitEvent_ptsz"),
         &wait_value!("cuStreamWriteValue32"; "cuStreamWaitValue32", "cuStreamWaitValue32_ptsz"),
         &wait_value!("cuStreamWriteValue64"; "cuStreamWaitValue64", "cuStreamWaitValue64_ptsz"),
