@@ -110,10 +110,8 @@ fn slow_path(call: &Call, work: Work, stream: StreamRef, next: impl Next<CuError
     }
     if !driver::time::carries_out(call.driver, stream.handle()) {
         let answer = next();
-        // Another thread may have ended the capture before that.
-        if answer.is_ok() && driver::time::carries_out(call.driver, stream.handle()) {
-            let launch = work.launch(call, work.signature());
-            allowance.entry.gate.launched_uncaptured(call.driver, allowance.entry, launch);
+        if answer.is_ok() {
+            uncaptured(call, work, stream, allowance.entry);
         }
         return answer.map(drop);
     }
@@ -121,6 +119,14 @@ fn slow_path(call: &Call, work: Work, stream: StreamRef, next: impl Next<CuError
     let answer = next();
     running.end(call, answer.is_ok());
     answer.map(drop)
+}
+
+/// The driver has taken a launch in a stream that was being captured: another thread may have ended the capture before that.
+fn uncaptured(call: &Call, work: Work, stream: StreamRef, entry: &StreamEntry) {
+    if driver::time::carries_out(call.driver, stream.handle()) {
+        let launch = work.launch(call, work.signature());
+        entry.gate.launched_uncaptured(call.driver, entry, launch);
+    }
 }
 
 /// Launches several kernels in one call, each in a stream of its own: the call cannot be split.
@@ -132,14 +138,19 @@ pub(crate) fn launch_together(
     if DriverCallGuard::is_entered() {
         return tools::launch(call, parts, || next().map(drop));
     }
-    let running: Vec<_> = parts
-        .filter(|(_, stream)| driver::time::carries_out(call.driver, stream.handle()))
-        .filter_map(|(work, stream)| {
-            Some(Running::begin(call, work, stream, allowance(call.driver, stream)?.0))
-        })
-        .collect();
+    let limited = |(work, stream)| Some((work, stream, allowance(call.driver, stream)?.0));
+    let (running, captured): (Vec<_>, Vec<_>) = parts
+        .filter_map(limited)
+        .partition(|(_, stream, _)| driver::time::carries_out(call.driver, stream.handle()));
+    let begin = |(work, stream, allowance)| Running::begin(call, work, stream, allowance);
+    let running: Vec<_> = running.into_iter().map(begin).collect();
     let answer = next();
     running.into_iter().for_each(|running| running.end(call, answer.is_ok()));
+    if answer.is_ok() {
+        captured.into_iter().for_each(|(work, stream, ThreadAllowance { entry, .. })| {
+            uncaptured(call, work, stream, entry);
+        });
+    }
     answer.map(drop)
 }
 
