@@ -7,9 +7,13 @@
 //! lost INDEX TEXT                the card does not answer; it is asked again every ten seconds
 //! ```
 //!
-//! The driver keeps samples of a sixth of a second or more, in whole percents, and gives those since a time: one for each
-//! process that was not idle. Processes are numbered as in the first pid namespace. A look without samples says nothing,
-//! since the next sample may not be complete: that a card was idle is said half a second later.
+//! The driver keeps samples of a sixth of a second to a second (NVML's reference, `nvmlUtilization_t`), in whole percents,
+//! and gives those since a time: one for each process that was not idle. How long they are on a card show those of the
+//! card itself, which follow one another, and those of one process that do. Processes are numbered as in the first pid namespace.
+//! A look without samples says nothing, since the next sample may not be complete: that a card was idle is said two samples
+//! later.
+
+mod period;
 
 use crate::library::{Result, optional};
 use crate::nvml::{Nvml, lost};
@@ -17,18 +21,16 @@ use core::ffi::c_uint;
 use gpucap_abi::function::Function;
 use gpucap_abi::functions;
 use gpucap_abi::nvml::{NvmlError, nvmlDevice_t};
+use period::Period;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// As long as a sample of the driver.
+/// As long as the shortest.
 const EVERY: Duration = Duration::from_millis(170);
 /// How often a card that does not answer is asked again.
 const ASK_AGAIN: Duration = Duration::from_secs(10);
-/// Without a sample for this long a card was idle, but for what the driver may still be measuring.
-const IDLE_US: u64 = 500_000;
-const MEASURING_US: u64 = 200_000;
 /// How many processes one answer may have.
 const MOST: c_uint = 1024;
 
@@ -40,6 +42,14 @@ struct Sample {
     time_us: u64,
     sm: c_uint,
     others: [c_uint; 3],
+}
+
+/// `nvmlSample_t`
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct CardSample {
+    time_us: u64,
+    value: u64,
 }
 
 /// `nvmlProcessUtilizationInfo_v1_t`
@@ -67,6 +77,7 @@ const INFOS_VERSION: c_uint = 24 | 1 << 24;
 const _: () = assert!(size_of::<Infos>() == 24);
 
 functions! {
+    fn nvmlDeviceGetSamples(nvmlDevice_t, c_uint, u64, *mut c_uint, *mut c_uint, *mut CardSample) -> c_uint;
     fn nvmlDeviceGetProcessUtilization(nvmlDevice_t, *mut Sample, *mut c_uint, u64) -> c_uint;
     fn nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t, *mut Infos) -> c_uint;
 }
@@ -78,6 +89,7 @@ struct Card {
     known_us: u64,
     looked_at: Instant,
     is_silent: bool,
+    period: Period,
 }
 
 /// Prints them until the output is closed.
@@ -86,12 +98,13 @@ pub(crate) fn follow() -> Result {
     let looks = Looks {
         of_processes: optional::<nvmlDeviceGetProcessesUtilizationInfo>(nvml.library()),
         of_each: optional::<nvmlDeviceGetProcessUtilization>(nvml.library()),
+        of_card: optional::<nvmlDeviceGetSamples>(nvml.library()),
     };
     let mut cards = Cards::default();
     loop {
         let mut out = io::stdout().lock();
         if cards.asked_at.is_none_or(|at| at.elapsed() >= ASK_AGAIN) {
-            out.write_all(cards.find(&nvml)?.as_bytes())?;
+            out.write_all(cards.find(&nvml, &looks)?.as_bytes())?;
         }
         for card in cards.found.values_mut() {
             out.write_all(card.sample_lines(&nvml, &looks).as_bytes())?;
@@ -114,14 +127,14 @@ struct Cards {
 impl Cards {
     /// Looks for the cards that were not found before. Returns the lines of those that do not answer, unless they say
     /// the same as the last time.
-    fn find(&mut self, nvml: &Nvml) -> Result<String> {
+    fn find(&mut self, nvml: &Nvml, looks: &Looks) -> Result<String> {
         self.asked_at = Some(Instant::now());
         let mut lines = String::new();
         for (index, device) in nvml.cards()? {
             if self.found.contains_key(&index) {
                 continue;
             }
-            match device.and_then(|device| Card::new(nvml, device)) {
+            match device.and_then(|device| Card::new(nvml, looks, device)) {
                 Ok(card) => {
                     self.lost.remove(&index);
                     self.found.insert(index, card);
@@ -141,14 +154,35 @@ impl Cards {
 
 type OfProcesses = <nvmlDeviceGetProcessesUtilizationInfo as Function>::Type;
 type OfEach = <nvmlDeviceGetProcessUtilization as Function>::Type;
+type OfCard = <nvmlDeviceGetSamples as Function>::Type;
 
-/// The functions that tell: the newer one, and the one that every driver has.
+/// The functions that tell: of processes the newer one, and the one that every driver has.
 struct Looks {
     of_processes: Option<OfProcesses>,
     of_each: Option<OfEach>,
+    of_card: Option<OfCard>,
 }
 
 impl Looks {
+    /// How long a sample of a card is; `None` if it has no two.
+    fn period_us(&self, card: nvmlDevice_t) -> Option<u64> {
+        const GPU_UTILIZATION: c_uint = 1;
+        let mut samples = vec![CardSample::default(); number(MOST)];
+        let (mut count, mut of_value) = (MOST, 0);
+        let (count_at, value_at) = (&raw mut count, &raw mut of_value);
+        // SAFETY: this number of samples is writable, and both words; the handle is NVML's.
+        let code = unsafe {
+            self.of_card?(card, GPU_UTILIZATION, 0, value_at, count_at, samples.as_mut_ptr())
+        };
+        samples.truncate(if code == 0 { number(count) } else { 0 });
+        let pairs = samples.windows(2);
+        let lengths = pairs.map(|pair| match pair {
+            [before, after] => after.time_us.saturating_sub(before.time_us),
+            _ => 0,
+        });
+        lengths.filter(|us| *us > 0).min()
+    }
+
     /// The samples of a card since a time: pid, end and percent of each.
     fn ask(&self, card: nvmlDevice_t, since_us: u64) -> std::result::Result<Vec<Sample>, c_uint> {
         let newer = self.of_processes.map(|ask| {
@@ -181,9 +215,12 @@ impl Looks {
 }
 
 impl Card {
-    fn new(nvml: &Nvml, device: nvmlDevice_t) -> Result<Self> {
+    fn new(nvml: &Nvml, looks: &Looks, device: nvmlDevice_t) -> Result<Self> {
         let (name, known_us) = (nvml.name(device)?, now_us());
-        Ok(Self { device, name, known_us, looked_at: Instant::now(), is_silent: false })
+        let mut period = Period::default();
+        looks.period_us(device).into_iter().for_each(|us| period.is_at_most(us));
+        let looked_at = Instant::now();
+        Ok(Self { device, name, known_us, looked_at, is_silent: false, period })
     }
 
     /// The lines of a look.
@@ -204,10 +241,12 @@ impl Card {
             }
         };
         self.is_silent = false;
-        let (until_us, percentages) = percentages(&samples, self.known_us);
+        let (until_us, percentages) = self.period.percentages(&samples, self.known_us);
         let until_us = match until_us {
             Some(until_us) => until_us,
-            None if now_us().saturating_sub(self.known_us) >= IDLE_US => now_us() - MEASURING_US,
+            None if now_us().saturating_sub(self.known_us) >= self.period.idle_us() => {
+                self.period.idle_until(now_us())
+            }
             None => return String::new(),
         };
         // The clock of the samples can be set.
@@ -220,24 +259,6 @@ impl Card {
     }
 }
 
-/// Up to when there are samples, if there are any, and the part of the time from `known_us` for each process, in percent.
-/// A sample is about the time since the process's previous one. The driver is known to return records without a meaning.
-fn percentages(samples: &[Sample], known_us: u64) -> (Option<u64>, BTreeMap<c_uint, u64>) {
-    let has_meaning = |it: &&Sample| it.pid != 0 && it.sm <= 100 && it.time_us > known_us;
-    let mut samples: Vec<&Sample> = samples.iter().filter(has_meaning).collect();
-    samples.sort_by_key(|sample| (sample.pid, sample.time_us));
-    let until_us = samples.iter().map(|sample| sample.time_us).max();
-    let length_us = until_us.unwrap_or(known_us).saturating_sub(known_us).max(1);
-    let mut sums: BTreeMap<c_uint, (u64, u64)> = BTreeMap::new();
-    for sample in samples {
-        let (sum, before_us) = sums.entry(sample.pid).or_insert((0, known_us));
-        *sum += (sample.time_us - *before_us).saturating_mul(sample.sm.into());
-        *before_us = sample.time_us;
-    }
-    let percent = |(pid, (sum, _))| (pid, (sum + length_us / 2) / length_us);
-    (until_us, sums.into_iter().map(percent).filter(|(_, percent)| *percent > 0).collect())
-}
-
 fn now_us() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(now.as_micros()).unwrap_or(u64::MAX)
@@ -245,27 +266,4 @@ fn now_us() -> u64 {
 
 fn number(count: c_uint) -> usize {
     usize::try_from(count.min(MOST)).unwrap_or(0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn sample(pid: c_uint, time_us: u64, sm: c_uint) -> Sample {
-        Sample { pid, time_us, sm, others: [0; 3] }
-    }
-
-    #[test]
-    fn a_sample_is_about_the_time_since_the_one_before() {
-        let samples = [sample(7, 1_100, 50), sample(7, 1_200, 100), sample(8, 1_100, 80)];
-        let (until_us, percentages) = percentages(&samples, 1_000);
-        assert_eq!(until_us, Some(1_200));
-        assert_eq!(percentages.into_iter().collect::<Vec<_>>(), [(7, 75), (8, 40)]);
-    }
-
-    #[test]
-    fn records_without_a_meaning_are_ignored() {
-        let samples = [sample(0, 2_000, 50), sample(7, 900, 50), sample(8, 1_500, 4_000_000)];
-        assert_eq!(percentages(&samples, 1_000), (None, BTreeMap::new()));
-    }
 }

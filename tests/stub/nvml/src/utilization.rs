@@ -1,15 +1,16 @@
 //! How busy a device is, and for whom.
 //!
-//! Percentages are those of the device's samples of a sixth of a second, of which it keeps sixteen;
-//! of a process, of the time since the caller last looked, at most a second. Times are microseconds
-//! since 1970. A device with MIG on, or a slice, does not tell: the driver's reference says so.
+//! Percentages are those of the device's samples of a sixth of a second, of which it keeps sixteen; a process has one
+//! for each of them in which it had the engine, for three seconds. Times are microseconds since 1970. A device with MIG on, or a slice, does not tell: the driver's reference says so.
 
 use crate::device::unit;
 use crate::export::{Out, exports};
 use crate::process::{LIST_VERSION, fill, fill_list};
 use gpucap_abi::nvml::{NvmlError, NvmlResult, nvmlDevice_t};
 use gpucap_stub_device::catalog::{Unit, slices_of};
+use gpucap_stub_device::engine::SAMPLE_NS;
 use gpucap_stub_device::{card, settings};
+use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 exports! {
@@ -75,7 +76,7 @@ const _: () = assert!(size_of::<Utilization>() == 40 && size_of::<UtilizationLis
 /// `NVML_VALUE_TYPE_UNSIGNED_INT`
 const UNSIGNED_INT: u32 = 1;
 /// What a look at the processes' work goes back at most.
-const SECOND_NS: u64 = 1_000_000_000;
+const LATEST_NS: u64 = 3_000_000_000;
 
 /// A whole device without MIG.
 fn metered(device: nvmlDevice_t) -> Result<Unit, NvmlError> {
@@ -132,16 +133,25 @@ fn device_samples(
     fill(count, samples, &newer)
 }
 
-/// Pid, time and percentage of each process that had the engine after `since`.
+/// Pid, time and percentage of each process that had the engine in samples which ended after `since`.
 fn shares(device: nvmlDevice_t, since: u64) -> Result<Vec<(u32, u64, u32)>, NvmlError> {
     let unit = metered(device)?;
     let (epoch, now) = (epoch_ns(), card().clock().now());
     let seen = since.saturating_mul(1000).saturating_sub(epoch);
-    let from = seen.max(now.saturating_sub(SECOND_NS));
-    let length = now.saturating_sub(from).max(1);
-    let busy = card().busy_since(unit, from);
-    let share = |busy: u64| percent((busy * 100).div_ceil(length));
-    Ok(busy.into_iter().map(|(pid, busy)| (pid, (epoch + now) / 1000, share(busy))).collect())
+    let first = seen.max(now.saturating_sub(LATEST_NS)) / SAMPLE_NS;
+    let ends = (first + 1..=now / SAMPLE_NS).map(|sample| sample * SAMPLE_NS);
+    let ends = ends.filter(|end| (epoch + end) / 1000 > since);
+    Ok(ends.flat_map(|end| sample_of(unit, end, (epoch + end) / 1000)).collect())
+}
+
+/// The sample that ended then, which is said to be at `time`.
+fn sample_of(unit: Unit, end: u64, time: u64) -> impl Iterator<Item = (u32, u64, u32)> {
+    let later: BTreeMap<_, _> = card().busy_since(unit, end).into_iter().collect();
+    let busy = card().busy_since(unit, end - SAMPLE_NS).into_iter();
+    busy.filter_map(move |(pid, busy)| {
+        let busy = busy.saturating_sub(later.get(&pid).copied().unwrap_or(0));
+        (busy > 0).then(|| (pid, time, percent((busy * 100).div_ceil(SAMPLE_NS))))
+    })
 }
 
 fn samples(device: nvmlDevice_t, samples: Out<Sample>, count: Out<u32>, since: u64) -> NvmlResult {
