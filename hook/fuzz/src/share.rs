@@ -26,10 +26,9 @@ pub fn share(bytes: &[u8]) {
         assert_eq!(share::limit_of(written.as_bytes(), gpu), Some(found), "not read back");
     }
     for gpu in others {
-        if let Some(until) = held::until(bytes, gpu) {
-            let written = held::write([(gpu, until)]);
-            assert_eq!(held::until(written.as_bytes(), gpu), Some(until), "not read back");
-        }
+        let left_ns = held::left_ns(bytes, gpu, 0);
+        let written = held::write([(gpu, left_ns)]);
+        assert_eq!(held::left_ns(written.as_bytes(), gpu, 0), left_ns, "not read back");
     }
     // A line behind the others counts as far as there is room for it, whatever they are.
     let [first, _] = others;

@@ -27,13 +27,15 @@ struct Container {
     mount_namespace: Option<u64>,
     cgroups: Vec<(String, String)>,
     has_share: bool,
+    /// It has a record: it has not been deleted.
+    is_listed: bool,
 }
 
 /// Whose a process is.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Owner {
-    /// A container of the hook, by its id, and whether it has a compute limit.
-    Container { id: String, has_share: bool },
+    /// A container of the hook, by its id if it is known which, and whether it has a compute limit, or may have.
+    Container { id: Option<String>, has_share: bool },
     /// None of the hook's.
     Other,
     /// Unknown.
@@ -48,9 +50,12 @@ const MOST_ANCESTORS: usize = 256;
 impl Containers {
     /// Adds the containers of these records.
     pub(crate) fn note(&mut self, records: &[Record]) {
+        self.0.iter_mut().for_each(|it| it.is_listed = false);
         for record in records {
-            let is_it = |it: &Container| (it.pid, it.start_time) == (record.pid, record.start_time);
-            if self.0.iter().any(is_it) {
+            let is_it =
+                |it: &&mut Container| (it.pid, it.start_time) == (record.pid, record.start_time);
+            if let Some(known) = self.0.iter_mut().find(is_it) {
+                known.is_listed = true;
                 continue;
             }
             let first = Process(record.pid);
@@ -63,6 +68,7 @@ impl Containers {
                 cgroups: cgroups(first).unwrap_or_default(),
                 // Of one whose limits are unknown too.
                 has_share: record.limits().is_none_or(|limits| pages::are_needed(&limits)),
+                is_listed: true,
             };
             // What was read is of no other process.
             if record.check().is_ok() {
@@ -82,9 +88,13 @@ impl Containers {
     }
 
     fn find_owner(&self, process: Process) -> Option<Owner> {
+        let mut marks = Marks::default();
         let mut next = process;
         for _ in 0..MOST_ANCESTORS {
             if next.0 <= 1 {
+                if let Some(owner) = marks.owner() {
+                    return Some(owner);
+                }
                 let sees_pages = has_pages(&process.mounts().ok()?);
                 return (!sees_pages).then_some(Owner::Other);
             }
@@ -92,19 +102,64 @@ impl Containers {
             let [pid_namespace, mount_namespace] = ["pid", "mnt"].map(|kind| next.namespace(kind));
             let (pid_namespace, mount_namespace) = (pid_namespace?, mount_namespace?);
             let cgroups = cgroups(next)?;
-            let is_of = |it: &&Container| {
-                (it.pid, it.start_time) == (next.0, start_time)
-                    || it.pid_namespace == Some(pid_namespace)
-                    || it.mount_namespace == Some(mount_namespace)
-                    || cgroups.iter().any(|own| it.cgroups.iter().any(|of| is_below(own, of)))
-            };
-            if let Some(Container { id, has_share, .. }) = self.0.iter().rev().find(is_of) {
-                return Some(Owner::Container { id: id.clone(), has_share: *has_share });
+            for of in &self.0 {
+                let depth =
+                    of.cgroups.iter().filter(|of| cgroups.iter().any(|it| is_below(it, of)));
+                if let Some(depth) = depth.map(|(_, path)| path.len()).max() {
+                    marks.cgroups.push((depth, of));
+                }
+                if of.pid_namespace == Some(pid_namespace) {
+                    marks.pid_namespaces.push(of);
+                }
+                if of.mount_namespace == Some(mount_namespace) {
+                    marks.mount_namespaces.push(of);
+                }
+                if (of.pid, of.start_time) == (next.0, start_time) {
+                    marks.first.get_or_insert(of);
+                }
             }
             next = parent;
         }
         None
     }
+}
+
+/// What a process, and those that it descends from, have in common with containers.
+#[derive(Default)]
+struct Marks<'c> {
+    /// With the length of the container's path.
+    cgroups: Vec<(usize, &'c Container)>,
+    /// The nearest that it descends from.
+    first: Option<&'c Container>,
+    mount_namespaces: Vec<&'c Container>,
+    pid_namespaces: Vec<&'c Container>,
+}
+
+impl<'c> Marks<'c> {
+    /// Whose the process is; `None` if it has nothing in common with any.
+    fn owner(&self) -> Option<Owner> {
+        let deepest = self.cgroups.iter().map(|(depth, _)| *depth).max();
+        let cgroups = self.cgroups.iter().filter(|(depth, _)| Some(*depth) == deepest);
+        let cgroups: Vec<_> = cgroups.map(|(_, of)| *of).collect();
+        let first: Vec<_> = self.first.into_iter().collect();
+        let marks = [&cgroups, &first, &self.mount_namespaces, &self.pid_namespaces];
+        let of_one = marks.into_iter().find_map(|of| only(of));
+        let any = marks.into_iter().flatten();
+        let has_share =
+            of_one.map_or_else(|| any.clone().any(|of| of.has_share), |of| of.has_share);
+        any.clone().next()?;
+        Some(Owner::Container { id: of_one.map(|of| of.id.clone()), has_share })
+    }
+}
+
+/// The only container of these; of those that have not been deleted if there is one. Of several with one id the latest.
+fn only<'c>(of: &[&'c Container]) -> Option<&'c Container> {
+    let alone = |of: Vec<&'c Container>| {
+        let (last, others) = of.split_last()?;
+        others.iter().all(|other| other.id == last.id).then_some(*last)
+    };
+    let listed = of.iter().copied().filter(|of| of.is_listed).collect();
+    alone(listed).or_else(|| alone(of.to_vec()))
 }
 
 /// A namespace of a process, if it is not this process's.
@@ -152,11 +207,12 @@ mod tests {
             mount_namespace: None,
             cgroups: vec![],
             has_share: true,
+            is_listed: true,
         }
     }
 
     fn of_it() -> Owner {
-        Owner::Container { id: "c".into(), has_share: true }
+        Owner::Container { id: Some("c".into()), has_share: true }
     }
 
     fn sleeper(through: &[&str]) -> Child {
@@ -199,6 +255,48 @@ mod tests {
         for place in places {
             assert_eq!(Containers(vec![place]).owner(own), of_it());
         }
+    }
+
+    /// In a pod that shares its pid namespace, or under a runtime that makes no cgroup.
+    #[test]
+    fn a_process_is_of_the_container_that_alone_has_something_in_common_with_it() {
+        let own = Process::own();
+        let (pid_namespace, cgroups) = (own.namespace("pid"), cgroups(own).expect("/proc"));
+        let nowhere = |id: &str| Container { id: id.into(), pid: 1, start_time: 1, ..known(own) };
+        let shares =
+            |id: &str| Container { pid_namespace, cgroups: cgroups.clone(), ..nowhere(id) };
+        let first = Container { id: "first".into(), pid_namespace, ..known(own) };
+        let of = |id: Option<&str>| Owner::Container { id: id.map(str::to_owned), has_share: true };
+        let mut child = sleeper(&[]);
+        let both = Containers(vec![shares("a"), first, shares("b")]);
+        for process in [own, Process(child.id())] {
+            assert_eq!(both.owner(process), of(Some("first")));
+        }
+        child.kill().and_then(|()| child.wait()).expect("ended");
+        assert_eq!(Containers(vec![shares("a"), shares("b")]).owner(own), of(None));
+        // One has been deleted; or the same one has been started again.
+        let deleted = Container { is_listed: false, ..shares("b") };
+        assert_eq!(Containers(vec![shares("a"), deleted]).owner(own), of(Some("a")));
+        assert_eq!(Containers(vec![shares("a"), shares("a")]).owner(own), of(Some("a")));
+        // One has a mount namespace of its own beside that.
+        let inside = Container { mount_namespace: own.namespace("mnt"), ..shares("b") };
+        assert_eq!(Containers(vec![shares("a"), inside]).owner(own), of(Some("b")));
+        // What may be of one with a limit is of none without.
+        let free = Container { has_share: false, ..shares("a") };
+        assert_eq!(Containers(vec![free, shares("b")]).owner(own), of(None));
+    }
+
+    #[test]
+    fn a_process_is_of_the_container_whose_cgroup_is_farthest_down() {
+        let of = |id: &str, path: &str| {
+            let cgroups = vec![("memory".to_owned(), path.to_owned())];
+            Container { id: id.into(), cgroups, ..known(Process::own()) }
+        };
+        let (outer, inner) = (of("outer", "/a"), of("inner", "/a/b"));
+        let marks = Marks { cgroups: vec![(4, &inner), (2, &outer)], ..Marks::default() };
+        assert!(
+            matches!(marks.owner(), Some(Owner::Container { id: Some(id), .. }) if id == "inner")
+        );
     }
 
     #[test]

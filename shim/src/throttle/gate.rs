@@ -18,7 +18,7 @@ use crate::container::live_limits::Live;
 use crate::driver::DriverCopy;
 use crate::driver::call_guard::DriverCallGuard;
 use crate::sys;
-use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use gpucap_abi::cuda::{CUcontext, CUstream};
 use gpucap_core::ledger::{DeviceIndex, Ledger, Slot};
 use gpucap_core::throttle::{
@@ -41,6 +41,8 @@ pub(crate) struct Gate {
     upkeep: Upkeep,
     /// The other processes on the device, if they can be seen.
     peers: Option<Peers>,
+    /// Until when the node holds the container back, as the meter has it.
+    held_until: AtomicU64,
     /// Others have to know of waits.
     is_watched: AtomicBool,
     /// There is a limit.
@@ -103,6 +105,7 @@ impl Gate {
             call,
             upkeep,
             peers,
+            held_until: AtomicU64::new(0),
             is_watched: AtomicBool::new(false),
             wants_watch: AtomicBool::new(false),
             is_awaited: AtomicBool::new(false),
@@ -201,7 +204,7 @@ impl Gate {
             });
         });
         let until = peers.held_until();
-        if until > now {
+        if until > now || self.held_until.swap(until, Relaxed) != until {
             self.with(|inside| inside.meter.hold(until, now));
         }
     }

@@ -49,6 +49,8 @@ struct View {
     own: Option<CString>,
     /// Until when the node holds the container back.
     held_until: u64,
+    /// At the latest listing it had a file that says so. Before one it may have.
+    has_held: bool,
 }
 
 /// A page with reports for the device.
@@ -86,6 +88,8 @@ impl Reads {
 const LIST_NS: u64 = 100_000_000;
 /// The same where every page is read: a new container has its guarantee this late.
 const LIST_EVERY_NS: u64 = 5_000_000;
+/// How late a listing may be where the node holds containers back.
+const UNSEEN_NS: u64 = 1_000_000_000;
 /// How many files are opened for one listing, and how many pages are read at each look; pages that change come first.
 const MOST_FILES: usize = 1024;
 const MOST_PAGES: usize = 64;
@@ -183,12 +187,12 @@ impl View {
         self.sees_all = self.pages.len() <= EVERY_PAGE;
         let Ok(directory) = Directory::open(&all.own.directory) else {
             self.sees_all = false;
+            self.sees_nothing(all, now);
             return;
         };
         self.room.resize(ROOM, 0);
         if lists {
-            self.list(&directory, all);
-            self.listed_at = Some(now);
+            self.list(&directory, all, now);
         }
         let moving = self
             .pages
@@ -214,7 +218,7 @@ impl View {
     }
 
     /// Finds the pages with reports for the device, and the shares that the node wrote for them.
-    fn list(&mut self, directory: &Directory, all: &Peers) {
+    fn list(&mut self, directory: &Directory, all: &Peers, now: u64) {
         let mut names: Vec<CString> = Vec::new();
         while names.len() < MOST_FILES
             && let Some(next) = directory.next(&mut self.room)
@@ -247,16 +251,38 @@ impl View {
             self.pages.push(PeerPage { name, inode, seats, limit, report, processes, moves });
         }
         self.pages.sort_by_key(|page| !page.moves);
-        self.held_until = self.own_held_until(directory, all).unwrap_or(0);
+        match self.own_left(directory, all) {
+            Ok(left_ns) => {
+                self.has_held = left_ns.is_some();
+                self.held_until = left_ns.map_or(0, |ns| now.saturating_add(ns));
+                self.listed_at = Some(now);
+            }
+            Err(_) => self.sees_nothing(all, now),
+        }
     }
 
-    /// Returns until when the node holds the container back, if it has written that.
-    fn own_held_until(&mut self, directory: &Directory, all: &Peers) -> Option<u64> {
+    /// The files that the node has written cannot be read. If the container is held back by such a file, or may be, it is so
+    /// as long as that lasts: by using up descriptors, or in another root directory, a program could keep the process from
+    /// seeing it.
+    fn sees_nothing(&mut self, all: &Peers, now: u64) {
+        let may_be_held = all.own.by_node && (self.has_held || self.listed_at.is_none());
+        let is_late = self.listed_at.is_none_or(|at| now.saturating_sub(at) >= UNSEEN_NS);
+        if may_be_held && is_late {
+            self.held_until = self.held_until.max(now.saturating_add(LIST_NS));
+        }
+    }
+
+    /// Returns for how much longer the node holds the container back, if it has written that.
+    fn own_left(&mut self, directory: &Directory, all: &Peers) -> Result<Option<u64>, i32> {
         // Beside a page in a user's own directory nothing counts.
-        let own = self.own.as_ref().filter(|_| all.own.by_node)?;
-        let name = CString::new([own.to_bytes(), held::SUFFIX.as_bytes()].concat()).ok()?;
-        let (_, text) = read(directory, &name, 0, &mut self.room).ok()?;
-        held::until(text, all.gpu)
+        let Some(own) = self.own.as_ref().filter(|_| all.own.by_node) else { return Ok(None) };
+        let name = [own.to_bytes(), held::SUFFIX.as_bytes()].concat();
+        let Ok(name) = CString::new(name) else { return Ok(None) };
+        match read(directory, &name, 0, &mut self.room) {
+            Ok((_, text)) => Ok(Some(held::left_ns(text, all.gpu, sys::unix_time_ns()))),
+            Err(libc::ENOENT) => Ok(None),
+            Err(why) => Err(why),
+        }
     }
 
     /// Returns what a page's container may have of the device's time; `None` if the node has written none.

@@ -1,12 +1,14 @@
 /*
- * stopped MILLISECONDS TOTAL: until TOTAL milliseconds have passed, has one child after the other launch a function that takes
+ * stopped MILLISECONDS TOTAL [blind]: until TOTAL milliseconds have passed, has one child after the other launch a function that takes
  * 10 us six times, wait for each, launch it once more so that it takes MILLISECONDS, and stop itself. The child is killed when
- * that is over: neither the library in it nor any later process has seen it. Prints what the GPU did, as `busy`, and what has
+ * that is over: neither the library in it nor any later process has seen it.
+ * `blind`: no child can open a file once it has a stream; one whose launches are not admitted ends after two seconds. Prints what the GPU did, as `busy`, and what has
  * passed, as `clock`, in ns. Linked with -lcuda.
  */
 #include "route.h"
 
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -18,7 +20,7 @@ static uint64_t now(void)
     return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
 }
 
-static int child(uint64_t length)
+static int child(uint64_t length, int is_blind)
 {
     CUcontext context;
     CUmodule module;
@@ -29,6 +31,8 @@ static int child(uint64_t length)
     if (cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context)
         || cuModuleLoadData(&module, "image") || cuModuleGetFunction(&kernel, module, "spin_ns")
         || cuStreamCreate(&stream, 1))
+        return 1;
+    if (is_blind && (alarm(2) || setrlimit(RLIMIT_NOFILE, &(struct rlimit){ 0, 0 })))
         return 1;
     for (int i = 0; i < 6; i++)
         if (cuLaunchKernel(kernel, 1, 1, 1, 32, 1, 1, 0, stream, params, NULL) || cuStreamSynchronize(stream))
@@ -42,16 +46,20 @@ static int child(uint64_t length)
 
 int main(int argc, char **argv)
 {
-    if (argc != 3)
+    if (argc < 3)
         return 2;
     uint64_t length = strtoull(argv[1], NULL, 10) * 1000000, total = strtoull(argv[2], NULL, 10) * 1000000;
     uint64_t began = now(), busy = 0;
     while (now() - began < total) {
         pid_t pid = fork();
         if (pid == 0)
-            _exit(child(length));
+            _exit(child(length, argc > 3));
         int status;
-        if (waitpid(pid, &status, WUNTRACED) != pid || !WIFSTOPPED(status))
+        if (waitpid(pid, &status, WUNTRACED) != pid)
+            return 1;
+        if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
+            continue;
+        if (!WIFSTOPPED(status))
             return 1;
         struct timespec rest = { (time_t)(length / 1000000000), (long)(length % 1000000000) };
         nanosleep(&rest, NULL);

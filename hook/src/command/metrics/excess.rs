@@ -1,9 +1,10 @@
 //! What containers have of a GPU's time beyond their limits, by the driver's samples ([`gpucap_core::page::excess`]).
 //!
-//! The limits are those that the node has written beside the containers' usage pages, and the samples are the driver's:
-//! nothing that a container says counts. What is found goes to the metrics, and where the node's configuration says so the
+//! The limits are those that the node has written beside the containers' usage pages, or in its record of one that has none,
+//! and the samples are the driver's: nothing that a container says counts. What is found goes to the metrics, and where the node's configuration says so the
 //! container is held back ([`crate::container::pages::held`]).
 
+use crate::container::effective_limit::EffectiveLimit;
 use crate::container::pages::{self, held::OfContainer};
 use crate::container::records::Record;
 use gpucap_core::page::excess::Excess;
@@ -11,12 +12,12 @@ use gpucap_core::units::Share;
 use gpucap_core::uuid::Uuid;
 use gpucap_plan::{Node, SampledExcess};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-/// How much later a container is to be held back before that is written.
+/// By how much a time is to differ from what was written before it is written again.
 const WRITES_NS: u64 = 100_000_000;
 
-/// All containers of the node that have a compute limit and have used a GPU.
+/// All containers of the node that have a compute limit.
 #[derive(Debug)]
 pub(super) struct Containers {
     directory: PathBuf,
@@ -28,7 +29,11 @@ pub(super) struct Containers {
 struct Container {
     /// Its first process, and when that started.
     owner: (u32, u64),
+    /// As it was given them, for one that has no usage page.
+    at_start: Vec<EffectiveLimit>,
     gpus: BTreeMap<Uuid, Used>,
+    /// Until when it is held back, in ns since 1970, as was written; `None`: nothing was.
+    written: Option<BTreeMap<Uuid, u64>>,
 }
 
 #[derive(Debug)]
@@ -36,8 +41,13 @@ struct Used {
     most: Option<Share>,
     excess: Excess,
     beyond_ns: u64,
-    /// As it was written.
-    held_until: u64,
+}
+
+/// The present, by both clocks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Now {
+    pub(super) monotonic_ns: u64,
+    pub(super) unix_ns: u64,
 }
 
 impl Containers {
@@ -47,55 +57,49 @@ impl Containers {
     }
 
     /// Notes the containers that there are, and reads their limits again.
-    pub(super) fn note(&mut self, records: &[Record]) {
+    pub(super) fn note(&mut self, records: &[Record], now: Now) {
         let mut before = std::mem::take(&mut self.known);
         for record in records {
             let owner = (record.pid, record.start_time);
             let known = before.remove(&record.container).filter(|it| it.owner == owner);
-            let mut container = known.unwrap_or_else(|| Container { owner, gpus: BTreeMap::new() });
+            let mut container = known.unwrap_or_else(|| {
+                let at_start = EffectiveLimit::all(&record.limits().unwrap_or_default(), None);
+                Container { owner, at_start, gpus: BTreeMap::new(), written: None }
+            });
             let page = OfContainer::find(&self.directory, owner).ok();
             for (gpu, used) in &mut container.gpus {
-                used.most = page.as_ref().and_then(|page| page.most(*gpu));
+                used.most = most(page.as_ref(), &container.at_start, *gpu);
             }
+            container.write(&self.directory, page, self.holds, now);
             self.known.insert(record.container.clone(), container);
         }
     }
 
-    /// Adds a sample of a GPU: for which percentage of its length it worked for each container.
+    /// Adds a sample of a GPU that has just ended: for which percentage of its length it worked for each container.
     pub(super) fn add(
         &mut self,
         gpu: Uuid,
         percent: &BTreeMap<String, u64>,
         length_ns: u64,
-        now: u64,
+        now: Now,
     ) {
         for (id, container) in &mut self.known {
             let percent = percent.get(id).copied().unwrap_or(0).min(100);
-            let page = || OfContainer::find(&self.directory, container.owner);
+            let page = || OfContainer::find(&self.directory, container.owner).ok();
             if percent > 0 {
                 container.gpus.entry(gpu).or_insert_with(|| Used {
-                    most: page().ok().and_then(|page| page.most(gpu)),
-                    excess: Excess::default(),
+                    most: most(page().as_ref(), &container.at_start, gpu),
+                    excess: Excess::new(now.monotonic_ns),
                     beyond_ns: 0,
-                    held_until: 0,
                 });
             }
             let Some(used) = container.gpus.get_mut(&gpu) else { continue };
             let Some(most) = used.most else { continue };
             let busy_ns = length_ns / 100 * percent;
-            let beyond_ns = used.excess.add(most, [busy_ns, length_ns]);
+            let beyond_ns = used.excess.add(most, busy_ns, now.monotonic_ns);
             used.beyond_ns = used.beyond_ns.saturating_add(beyond_ns);
-            let until = used.excess.held_until(most, now).unwrap_or(0);
-            if self.holds && until > used.held_until.saturating_add(WRITES_NS) {
-                used.held_until = until;
-                let all: Vec<_> =
-                    container.gpus.iter().map(|(gpu, it)| (*gpu, it.held_until)).collect();
-                // If it fails, the next sample tries again.
-                if page().and_then(|page| page.hold(&self.directory, &all)).is_err()
-                    && let Some(used) = container.gpus.get_mut(&gpu)
-                {
-                    used.held_until = 0;
-                }
+            if self.holds && container.differs(now) {
+                container.write(&self.directory, page(), true, now);
             }
         }
     }
@@ -112,10 +116,53 @@ impl Containers {
     }
 }
 
+impl Container {
+    /// Until when it is to be held back, in ns since 1970: for each GPU that it is not to have.
+    fn until(&self, now: Now) -> BTreeMap<Uuid, u64> {
+        let of = |(gpu, used): (&Uuid, &Used)| {
+            let until = used.excess.held_until(used.most?, now.monotonic_ns)?;
+            let left_ns = until.saturating_sub(now.monotonic_ns);
+            Some((*gpu, now.unix_ns.saturating_add(left_ns)))
+        };
+        self.gpus.iter().filter_map(of).collect()
+    }
+
+    /// Returns whether that is another time than was written.
+    fn differs(&self, now: Now) -> bool {
+        let (until, none) = (self.until(now), BTreeMap::new());
+        let written = self.written.as_ref().unwrap_or(&none);
+        // What is past and is no longer owed is the same.
+        let of = |all: &BTreeMap<Uuid, u64>, gpu| *all.get(gpu).unwrap_or(&0).max(&now.unix_ns);
+        let mut gpus = until.keys().chain(written.keys());
+        gpus.any(|gpu| of(&until, gpu).abs_diff(of(written, gpu)) > WRITES_NS)
+    }
+
+    /// Writes it; where the node holds no container back, that this is not. If it fails, the next look tries again.
+    fn write(&mut self, directory: &Path, page: Option<OfContainer>, holds: bool, now: Now) {
+        if self.written.is_some() && !(holds && self.differs(now)) {
+            return;
+        }
+        let Some(page) = page else { return };
+        let until = if holds { self.until(now) } else { BTreeMap::new() };
+        let lines: Vec<_> = until.iter().map(|(gpu, until)| (*gpu, *until)).collect();
+        let done = if holds { page.hold(directory, &lines) } else { page.release() };
+        self.written = done.is_ok().then_some(until);
+    }
+}
+
+/// The most that a container may have of a GPU's time now; of one without a page, what it was given when it started. `None`
+/// if it has no limit.
+fn most(page: Option<&OfContainer>, at_start: &[EffectiveLimit], gpu: Uuid) -> Option<Share> {
+    let of_record = || Some(EffectiveLimit::find(at_start, gpu)?.at_start.core?.most());
+    page.map_or_else(of_record, |page| page.most(gpu))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::container::slices::Slices;
+    use gpucap_core::limits::LimitsFile;
+    use gpucap_core::limits::file::{Entry, Key};
     use gpucap_core::page::held;
     use serde_json::json;
     use std::fs;
@@ -123,33 +170,45 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// A node whose pages are in a directory of this test, with a container of 10 % and one of 100.
-    fn node(name: &str, excess: &str) -> (Node, [Record; 2]) {
+    fn at(second: u64) -> Now {
+        Now { monotonic_ns: second * SECOND, unix_ns: (1_000_000 + second) * SECOND }
+    }
+
+    /// A node whose pages are in a directory of this test, with a container of 10 %, one of 100, and one of 10 without a page.
+    fn node(name: &str, excess: &str) -> (Node, [Record; 3]) {
         let run_dir = std::env::temp_dir().join(format!("gpucap-{name}-{}", std::process::id()));
         let all = run_dir.join("pages/all");
         fs::create_dir_all(&all).expect("a directory");
         for (pid, percent) in [(7, 10), (8, 100)] {
             symlink(format!("all/{pid}"), run_dir.join(format!("pages/{pid}-5"))).expect("a link");
-            fs::write(all.join(format!("{pid}.share")), format!("* {percent}\n")).expect("shares");
+            limit(&run_dir, pid, percent);
         }
         let config = json!({"run_dir": run_dir, "sampled_excess": excess}).to_string();
+        let entry = Entry { core: Share::from_percent(10), ..Entry::new(Key::Every) };
+        let limits = LimitsFile { entries: vec![entry], ..LimitsFile::default() };
         let record = |pid: u32| Record {
             container: format!("c{pid}"),
             pid,
             start_time: 5,
             names: None,
-            limits: None,
+            limits: Some(limits.write()),
             native_limits: None,
             slices: Slices::default(),
             pod_uids: vec![],
             waiting: None,
         };
-        (Node::parse("test", config.as_bytes()).expect("a configuration"), [7, 8].map(record))
+        (Node::parse("test", config.as_bytes()).expect("a configuration"), [7, 8, 9].map(record))
     }
 
-    fn held_until(node: &Node, pid: u32, gpu: Uuid) -> Option<u64> {
+    fn limit(run_dir: &Path, pid: u32, percent: u32) {
+        let file = run_dir.join(format!("pages/all/{pid}.share"));
+        fs::write(file, format!("* {percent}\n")).expect("shares");
+    }
+
+    /// For how many seconds it is held back; `None` if it has no file.
+    fn held(node: &Node, pid: u32, gpu: Uuid, now: u64) -> Option<u64> {
         let file = pages::directory(node).join(format!("all/{pid}.held"));
-        held::until(&fs::read(file).ok()?, gpu)
+        Some(held::left_ns(&fs::read(file).ok()?, gpu, at(now).unix_ns).div_ceil(SECOND))
     }
 
     #[test]
@@ -157,30 +216,48 @@ mod tests {
         for holds in [false, true] {
             let word = if holds { "hold" } else { "report" };
             let (node, records) = node(word, word);
+            // Left by another process that samples.
+            let file = pages::directory(&node).join("all/7.held");
+            fs::write(file, held::write([(Uuid([1; 16]), u64::MAX)])).expect("a file");
             let mut all = Containers::new(&node);
-            all.note(&records);
+            all.note(&records, at(0));
             let [gpu, other] = [1, 2].map(|number| Uuid([number; 16]));
-            let busy = |percent| BTreeMap::from([("c7".into(), percent), ("c8".into(), 100)]);
+            let file_of = |seconds| holds.then_some(seconds);
+            assert_eq!(held(&node, 7, gpu, 0), file_of(0));
+            let busy = |percent| {
+                let of = |(id, percent): (&str, u64)| (id.to_owned(), percent);
+                BTreeMap::from([("c7", percent), ("c8", 100), ("c9", percent)].map(of))
+            };
             let key = |id: &str| (id.to_owned(), gpu);
             for second in 1..=10 {
-                all.add(gpu, &busy(13), SECOND, second * SECOND);
+                all.add(gpu, &busy(13), SECOND, at(second));
             }
-            assert_eq!(all.beyond(), BTreeMap::from([(key("c7"), 0), (key("c8"), 0)]));
+            let none = ["c7", "c8", "c9"].map(|id| (key(id), 0));
+            assert_eq!(all.beyond(), BTreeMap::from(none));
             for second in 11..=20 {
-                all.add(gpu, &busy(100), SECOND, second * SECOND);
+                all.add(gpu, &busy(100), SECOND, at(second));
             }
             // Of ten seconds two are given at once, and in all but the first 0.135 flow in.
             let beyond_ns = all.beyond()[&key("c7")];
             assert_eq!(beyond_ns, 6_785_000_000);
-            assert_eq!(all.beyond()[&key("c8")], 0);
-            let until = held_until(&node, 7, gpu);
-            let due = 20 * SECOND + beyond_ns * 1000 / 135;
-            assert_eq!(until.is_some(), holds);
-            assert!(until.is_none_or(|until| until.abs_diff(due) < SECOND / 10), "{until:?} {due}");
-            assert_eq!((held_until(&node, 7, other), held_until(&node, 8, gpu)), (None, None));
+            assert_eq!((all.beyond()[&key("c8")], all.beyond()[&key("c9")]), (0, beyond_ns));
+            let due = (beyond_ns * 1000 / 135).div_ceil(SECOND);
+            assert_eq!(held(&node, 7, gpu, 20), file_of(due));
+            assert_eq!(
+                (held(&node, 7, other, 20), held(&node, 8, gpu, 20)),
+                (file_of(0), file_of(0))
+            );
+            assert_eq!(held(&node, 9, gpu, 20), None, "it has no page");
+            // What is owed takes a fifth of the time where five times as much may be had.
+            limit(Path::new(&node.run_dir), 7, 50);
+            all.note(&records, at(21));
+            let due = (beyond_ns * 1000 / 635 - SECOND).div_ceil(SECOND);
+            assert!(held(&node, 7, gpu, 21).is_none_or(|left| left.abs_diff(due) <= 1), "{due}");
+            all.add(gpu, &busy(0), SECOND, at(40));
+            assert_eq!(held(&node, 7, gpu, 40), file_of(0), "all of it has flowed in");
             // Another container of that id begins anew.
             let again = Record { pid: 8, ..records[0].clone() };
-            all.note(&[again]);
+            all.note(&[again], at(41));
             assert_eq!(all.beyond(), BTreeMap::new());
             fs::remove_dir_all(&node.run_dir).expect("removed");
         }

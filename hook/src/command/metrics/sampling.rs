@@ -7,7 +7,7 @@
 //! decided by [`Containers`], and again every second. If anything fails nothing is published: containers are charged for
 //! the time slices then, as without samples.
 
-use super::excess;
+use super::excess::{self, Now};
 use super::runs::Runs;
 use crate::command::status::view::Sampled;
 use crate::container::membership::{Containers, Owner};
@@ -209,7 +209,7 @@ impl<'s> Sampler<'s> {
                 continue;
             };
             let budget = match &owner {
-                Owner::Container { id, .. } => Some(id.clone()),
+                Owner::Container { id, .. } => id.clone(),
                 Owner::Other => self.runs.ledger(process, now, AGAIN_NS).map(str::to_owned),
                 Owner::Unknown => None,
             };
@@ -223,7 +223,7 @@ impl<'s> Sampler<'s> {
                 }
             }
         }
-        self.excesses.add(gpu, &used, length_ns, now);
+        self.excesses.add(gpu, &used, length_ns, Now { monotonic_ns: now, unix_ns });
         self.shared.lock().add(gpu, &used, length_ns, unix_ns);
         for process in self.pages.processes() {
             unreported.entry(process).or_insert(0);
@@ -241,14 +241,20 @@ impl<'s> Sampler<'s> {
         }
     }
 
-    /// Returns whose a process is, and when it started; `None` if it has ended.
+    /// Returns whose a process is, and when it started; `None` if it has ended, and has not been seen in the last second.
     fn owner(&mut self, pid: u32, now: u64) -> Option<((u32, u64), Owner)> {
-        let stat = Process(pid).stat().ok()??;
+        let Some(stat) = Process(pid).stat().ok().flatten() else {
+            let of_it = self.owners.range((pid, 0)..=(pid, u64::MAX)).next_back();
+            let lately = of_it.filter(|(_, (_, at))| now.saturating_sub(*at) < AGAIN_NS);
+            return lately.map(|(process, (owner, _))| (*process, owner.clone()));
+        };
         let process = (pid, stat.start_time);
         match self.owners.get(&process) {
             // Of a container that reports, whatever it does later.
             Some((owner @ Owner::Container { has_share: true, .. }, _)) => {
-                return Some((process, owner.clone()));
+                let owner = owner.clone();
+                self.owners.insert(process, (owner.clone(), now));
+                return Some((process, owner));
             }
             Some((owner, at)) if now.saturating_sub(*at) < AGAIN_NS => {
                 return Some((process, owner.clone()));
@@ -276,7 +282,7 @@ impl<'s> Sampler<'s> {
         self.looked_at = now;
         let records = records::all(&records::directory(&self.node));
         self.containers.note(&records);
-        self.excesses.note(&records);
+        self.excesses.note(&records, Now { monotonic_ns: now, unix_ns: sys::unix_ns() });
         self.shared.lock().beyond = self.excesses.beyond();
         self.runs.retain(|(pid, start_time)| !Process(pid).has_ended(start_time));
         let containers = records.iter().map(|record| &record.container);

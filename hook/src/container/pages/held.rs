@@ -1,9 +1,10 @@
 //! Writes the held file of a container's usage page ([`gpucap_core::page::held`]): `all/NAME.held`.
 //!
-//! As the share file it is root's, and containers see it on a read-only mount. It is made for a container that had more than
-//! its limit, and goes with the page.
+//! As the share file it is root's, and containers see it on a read-only mount. Where the node holds containers back each of
+//! them has one, without a line as long as it may have what it asks for: a process that cannot read it while there is one
+//! makes no launch. It goes with the page.
 
-use super::share::names;
+use super::share::{names, remove_if_there};
 use super::store::{ALL, with_room};
 use crate::sys::at;
 use gpucap_core::page::{held, share};
@@ -40,6 +41,12 @@ impl OfContainer {
         let mut text = Vec::new();
         file.take(share::MAX_BYTES as u64 + 1).read_to_end(&mut text).ok()?;
         Some(share::limit_of(&text, gpu)?.most())
+    }
+
+    /// Does not hold the container back, whatever was written before.
+    pub(crate) fn release(&self) -> io::Result<()> {
+        let [_, name] = names(&self.page, held::SUFFIX)?;
+        remove_if_there(&self.all, &name)
     }
 
     /// Holds the container back until these times.

@@ -79,7 +79,7 @@ pub(super) fn remove_page(all: &File, page: &CStr) -> io::Result<()> {
     Ok(())
 }
 
-fn remove_if_there(all: &File, name: &CStr) -> io::Result<()> {
+pub(super) fn remove_if_there(all: &File, name: &CStr) -> io::Result<()> {
     match at::remove(all, name, false) {
         Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(()),
         removed => removed,

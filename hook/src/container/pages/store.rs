@@ -17,7 +17,7 @@ use std::time::Duration;
 
 /// The name of the file system's mountpoint.
 pub(super) const ALL: &str = "all";
-/// How many containers have room for their pages, two files each. The number of files bounds the extended attributes
+/// How many containers have room for their pages, three files each and one more while it is written. The number of files bounds the extended attributes
 /// too: what one takes is taken from it.
 const CONTAINERS: u64 = 910;
 const OPTIONS: [(&CStr, &CStr); 2] = [(c"nr_inodes", c"2048"), (c"mode", c"0755")];

@@ -15,31 +15,35 @@ use crate::units::{Share, signed};
 /// What it holds at most: what a container may have at once beyond the tolerated rate.
 const DEPTH_NS: u64 = 2_000_000_000;
 /// The longest time for which a container is held back by what was sampled so far.
-const MOST_HELD_NS: u64 = 600_000_000_000;
+pub const MOST_HELD_NS: u64 = 600_000_000_000;
 
 /// The bucket of one container and GPU.
 #[derive(Clone, Copy, Debug)]
 pub struct Excess {
     balance_ns: i64,
-}
-
-impl Default for Excess {
-    /// Full.
-    fn default() -> Self {
-        Self { balance_ns: signed(DEPTH_NS) }
-    }
+    /// Up to when it has been filled.
+    filled_at: u64,
 }
 
 impl Excess {
-    /// Adds a sample of `length_ns`, in which the GPU worked for the container for `busy_ns`; `limit` is the most that the
-    /// container may have. Returns how much of that was beyond it and the tolerance.
-    pub fn add(&mut self, limit: Share, [busy_ns, length_ns]: [u64; 2]) -> u64 {
+    /// Begins now, full.
+    #[must_use]
+    pub fn new(now: u64) -> Self {
+        Self { balance_ns: signed(DEPTH_NS), filled_at: now }
+    }
+
+    /// Adds a sample that ended just now, in which the GPU worked for the container for `busy_ns`; `limit` is the most that the
+    /// container may have. Time of which there is no sample fills the bucket, too: nothing shows that more was had in it.
+    /// Returns how much was beyond the limit and the tolerance.
+    pub fn add(&mut self, limit: Share, busy_ns: u64, now: u64) -> u64 {
         let Some(tolerated) = tolerated(limit) else {
-            *self = Self::default();
+            *self = Self::new(now);
             return 0;
         };
         let before = self.balance_ns;
-        let filled = before.saturating_add(signed(tolerated.of(length_ns)));
+        let passed_ns = now.saturating_sub(self.filled_at);
+        self.filled_at = self.filled_at.max(now);
+        let filled = before.saturating_add(signed(tolerated.of(passed_ns)));
         let filled = filled.min(signed(DEPTH_NS));
         let lowest = -signed(tolerated.of(MOST_HELD_NS));
         self.balance_ns = filled.saturating_sub(signed(busy_ns)).max(lowest.min(filled));
@@ -78,46 +82,58 @@ mod tests {
 
     #[test]
     fn what_is_tolerated_is_never_beyond() {
-        let mut excess = Excess::default();
-        for _ in 0..10_000 {
-            assert_eq!(excess.add(percent(10), [13_500_000, 100_000_000]), 0);
+        let mut excess = Excess::new(0);
+        for sample in 1..10_000 {
+            assert_eq!(excess.add(percent(10), 13_500_000, sample * SECOND / 10), 0);
             assert_eq!(excess.held_until(percent(10), 0), None);
         }
     }
 
     #[test]
     fn what_is_beyond_is_waited_for_at_the_tolerated_rate() {
-        let mut excess = Excess::default();
+        let mut excess = Excess::new(0);
         // Of 10 s, 1.35 are tolerated, and 2 at once.
-        assert_eq!(excess.add(percent(10), [10 * SECOND, 10 * SECOND]), 8 * SECOND);
-        let until = excess.held_until(percent(10), 7 * SECOND).expect("held");
-        assert_eq!(until, 7 * SECOND + (8 * SECOND * 1000).div_ceil(135));
-        assert_eq!(excess.add(percent(10), [0, until - 7 * SECOND + SECOND]), 0);
-        assert_eq!(excess.held_until(percent(10), until), None);
+        assert_eq!(excess.add(percent(10), 10 * SECOND, 10 * SECOND), 8 * SECOND);
+        let until = excess.held_until(percent(10), 10 * SECOND).expect("held");
+        assert_eq!(until, 10 * SECOND + (8 * SECOND * 1000).div_ceil(135));
+        assert_eq!(excess.add(percent(10), 0, until + SECOND), 0);
+        assert_eq!(excess.held_until(percent(10), until + SECOND), None);
     }
 
     /// However the time is cut into samples.
     #[test]
     fn what_flows_in_is_not_beyond() {
-        let mut excess = Excess::default();
-        let beyond: u64 = (0..100).map(|_| excess.add(percent(10), [SECOND / 10; 2])).sum();
+        let mut excess = Excess::new(0);
+        let samples = 1..=100;
+        let beyond: u64 =
+            samples.map(|at| excess.add(percent(10), SECOND / 10, at * SECOND / 10)).sum();
         assert!(beyond.abs_diff(6_650 * SECOND / 1000) < SECOND / 50, "{beyond}");
+    }
+
+    /// An hour without samples, after 80 s of work.
+    #[test]
+    fn who_was_held_for_all_of_it_is_not_held_once_more() {
+        let mut excess = Excess::new(0);
+        excess.add(percent(10), 80 * SECOND, 80 * SECOND);
+        assert!(excess.held_until(percent(10), 80 * SECOND).is_some_and(|it| it > 500 * SECOND));
+        excess.add(percent(10), SECOND, 3_680 * SECOND);
+        assert_eq!(excess.held_until(percent(10), 3_680 * SECOND), None);
     }
 
     #[test]
     fn none_is_held_for_longer_than_ten_minutes() {
-        let mut excess = Excess::default();
-        excess.add(percent(1), [100_000 * SECOND, 100_000 * SECOND]);
+        let mut excess = Excess::new(0);
+        excess.add(percent(1), 100_000 * SECOND, 100_000 * SECOND);
         let until = excess.held_until(percent(1), 0).expect("held");
         assert!(until.abs_diff(MOST_HELD_NS) < SECOND, "{until}");
     }
 
     #[test]
     fn where_all_of_the_time_is_tolerated_nothing_is_beyond() {
-        let mut excess = Excess::default();
+        let mut excess = Excess::new(0);
         for limit in [80, 100] {
-            assert_eq!(excess.add(percent(limit), [9 * SECOND, 9 * SECOND]), 0);
-            assert_eq!(excess.held_until(percent(limit), 0), None);
+            assert_eq!(excess.add(percent(limit), 9 * SECOND, 9 * SECOND), 0);
+            assert_eq!(excess.held_until(percent(limit), 9 * SECOND), None);
         }
     }
 
@@ -129,13 +145,13 @@ mod tests {
             limit in 1_u16..79,
             samples in proptest::collection::vec((0_u64..=1000, 1_u64..=1000), 1..400),
         ) {
-            let (mut excess, mut now, mut had_ns, mut longest) = (Excess::default(), 0, 0, 0);
+            let (mut excess, mut now, mut had_ns, mut longest) = (Excess::new(0), 0, 0, 0);
             for (permille, ms) in samples {
                 let length_ns = ms * 1_000_000;
                 let held = excess.held_until(percent(limit), now).is_some();
                 let busy_ns = if held { 0 } else { length_ns / 1000 * permille };
-                excess.add(percent(limit), [busy_ns, length_ns]);
                 now += length_ns;
+                excess.add(percent(limit), busy_ns, now);
                 had_ns += busy_ns;
                 longest = longest.max(length_ns);
             }

@@ -93,17 +93,6 @@ impl<'a> Bucket<'a> {
         }
     }
 
-    /// Lets the bucket be at zero no sooner than at this time.
-    pub(crate) fn hold(&self, until: u64, now: u64) {
-        let until = until.min(now.saturating_add(HORIZON_NS));
-        let mut word = self.word.load();
-        while repaired(word, now) < until
-            && let Err(found) = self.word.replace(word, until)
-        {
-            word = found;
-        }
-    }
-
     /// Forgets what has been saved up beyond a quantum.
     pub(crate) fn save_less(&self, now: u64) {
         let then = now.saturating_sub(PERIOD_NS);

@@ -195,8 +195,8 @@ impl Admission<'_> {
     }
 
     /// Admits nothing of the container before this time.
-    pub(crate) fn hold(&self, until: u64, now: u64) {
-        self.shares.hold(until, now);
+    pub(crate) const fn hold(&mut self, until: u64) {
+        self.shares.hold(until);
     }
 
     /// Gives back what was reserved for nothing.

@@ -33,6 +33,8 @@ pub(crate) struct Shares<'a> {
     /// What may be in flight while a part of it may be borrowed.
     borrowed_ns: u64,
     published_at: u64,
+    /// Before this time nothing may be spent.
+    held_until: u64,
 }
 
 /// How often the largest share is published, and after what time it expires.
@@ -43,6 +45,8 @@ const FORGET_NS: u64 = 2_000_000_000;
 const BORROWED_NS: u64 = 1_000_000;
 /// The same of low priority: a request of 4 ms takes a quarter longer beside it.
 const BORROWED_LOW_NS: u64 = 500_000;
+/// How often who is held back asks whether it still is.
+const HELD_NS: u64 = 100_000_000;
 /// A long launch of low priority leaves half of the device to an owner that comes back. Paid for at this part, it costs
 /// the owner 2 points of 100 in the mean. Without it `long` kernels of 1 s, each of a new function, cost one of 65 %
 /// 8.5 (`lending cured`).
@@ -54,9 +58,9 @@ const SHARE_BITS: u32 = 16;
 impl<'a> Shares<'a> {
     /// Makes the buckets of a process with the share of `shared`.
     pub(crate) fn new(shared: Bucket<'a>) -> Self {
-        let (largest, own, share, lent, published_at) =
-            (None, Word::default(), shared.share(), None, 0);
-        Self { shared, largest, own, share, lent, borrowed_ns: BORROWED_NS, published_at }
+        let (largest, own, share, lent) = (None, Word::default(), shared.share(), None);
+        let (borrowed_ns, published_at, held_until) = (BORROWED_NS, 0, 0);
+        Self { shared, largest, own, share, lent, borrowed_ns, published_at, held_until }
     }
 
     /// Adds the word in which the processes of the container publish their shares.
@@ -156,13 +160,16 @@ impl<'a> Shares<'a> {
     /// What may be spent now; negative values are a debt.
     pub(crate) fn balance(&self, now: u64) -> i64 {
         let shared = self.container(self.lent).balance(now);
-        self.smaller().map_or(shared, |own| own.balance(now).min(shared))
+        let balance = self.smaller().map_or(shared, |own| own.balance(now).min(shared));
+        if now < self.held_until { balance.min(-1) } else { balance }
     }
 
-    /// Returns when `ns` may be spent, provided that no other process charges or refunds.
+    /// Returns when `ns` may be spent, provided that no other process charges or refunds, and when to ask again otherwise:
+    /// who is held back may be so for less long by then.
     pub(crate) fn holds_at(&self, ns: u64, now: u64) -> u64 {
         let shared = self.container(self.lent).holds_at(ns, now);
-        self.smaller().map_or(shared, |own| own.holds_at(ns, now).max(shared))
+        let at = self.smaller().map_or(shared, |own| own.holds_at(ns, now).max(shared));
+        at.max(self.held_until.min(now.saturating_add(HELD_NS)))
     }
 
     /// Takes `ns`; the result may be a debt.
@@ -185,8 +192,8 @@ impl<'a> Shares<'a> {
     }
 
     /// Lets nothing be spent before this time.
-    pub(crate) fn hold(&self, until: u64, now: u64) {
-        self.container(self.lent).hold(until, now);
+    pub(crate) const fn hold(&mut self, until: u64) {
+        self.held_until = until;
     }
 
     /// Puts back `ns` of what was charged.

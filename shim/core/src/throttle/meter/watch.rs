@@ -120,13 +120,13 @@ impl<E> Meter<'_, E> {
         self.admission.inherit(left, now)
     }
 
-    /// Holds the container back until this time: the node has seen that it has had more than its limit.
+    /// Holds the process back until this time, and no longer: the node has seen that its container has had more than its limit.
     pub fn hold(&mut self, until: u64, now: u64) {
         let Self { admission, timeline, .. } = self;
         if until > now {
             admission.close_allowances(now, timeline);
-            admission.hold(until, now);
         }
+        admission.hold(until);
     }
 
     /// Records that the process with this number of the container has died.

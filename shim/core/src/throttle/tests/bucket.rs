@@ -41,22 +41,6 @@ fn another_share_keeps_the_time_at_which_the_bucket_is_level() {
 }
 
 #[test]
-fn a_bucket_that_is_held_is_at_zero_no_sooner_and_what_it_owes_lasts_no_longer() {
-    let share = Share::from_percent(50).unwrap();
-    for (word, level) in [(0, -5_000_000), (NOW, -5_000_000), (NOW + 40_000_000, -20_000_000)] {
-        let word = balanced_at(word);
-        let bucket = Bucket::new(&word, share);
-        (0..3).for_each(|_| bucket.hold(NOW + 10_000_000, NOW));
-        assert_eq!(bucket.balance(NOW), level);
-        bucket.hold(NOW - 1, NOW);
-        assert_eq!(bucket.balance(NOW), level, "the time is past");
-    }
-    let word = balanced_at(NOW);
-    Bucket::new(&word, share).hold(u64::MAX, NOW);
-    assert_eq!(Bucket::new(&word, share).balance(NOW), -1_800_000_000_000, "an hour at most");
-}
-
-#[test]
 fn no_operation_is_so_long_that_its_debt_is_forgiven() {
     let word = balanced_at(NOW);
     let bucket = Bucket::new(&word, Share::from_percent(50).unwrap());

@@ -261,7 +261,12 @@ fn a_container_that_is_held_back_makes_no_launch_until_then() {
     assert!(bench.ask(KNOWN).is_none());
     bench.now = until - MS;
     assert!(bench.ask(KNOWN).is_none());
-    bench.now = until + 20 * MS;
+    bench.now = until;
+    assert!(bench.ask(KNOWN).is_some(), "what it saved up is still there");
+    // Held for a minute, and no longer so a moment later.
+    bench.meter.hold(until + 60_000 * MS, bench.now);
+    assert!(bench.ask(KNOWN).is_none());
+    bench.meter.hold(0, bench.now);
     assert!(bench.ask(KNOWN).is_some());
 }
 
