@@ -21,7 +21,7 @@ use core::ffi::c_uint;
 use gpucap_abi::function::Function;
 use gpucap_abi::functions;
 use gpucap_abi::nvml::{NvmlError, nvmlDevice_t};
-use period::Period;
+use period::{Period, Sample};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::thread;
@@ -33,16 +33,6 @@ const EVERY: Duration = Duration::from_millis(170);
 const ASK_AGAIN: Duration = Duration::from_secs(10);
 /// How many processes one answer may have.
 const MOST: c_uint = 1024;
-
-/// `nvmlProcessUtilizationSample_t`
-#[repr(C)]
-#[derive(Clone, Copy, Default)]
-struct Sample {
-    pid: c_uint,
-    time_us: u64,
-    sm: c_uint,
-    others: [c_uint; 3],
-}
 
 /// `nvmlSample_t`
 #[repr(C)]

@@ -1,15 +1,25 @@
 //! How long the driver's samples of a card are, and for which part of the time the card worked for each process by them.
 
-use super::Sample;
 use core::ffi::c_uint;
 use std::collections::BTreeMap;
 
 /// The shortest and the longest sample of a driver.
 const SHORTEST_US: u64 = 166_000;
 const LONGEST_US: u64 = 1_000_000;
-/// Without a sample for that of so many, or half a second, a card was idle, but for what the driver may still be measuring.
+/// Without a sample for the length of this number of them, or half a second, a card was idle, but for what the driver may
+/// still be measuring.
 const IDLE_SAMPLES: u64 = 2;
 const LEAST_IDLE_US: u64 = 500_000;
+
+/// `nvmlProcessUtilizationSample_t`
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub(super) struct Sample {
+    pub(super) pid: c_uint,
+    pub(super) time_us: u64,
+    pub(super) sm: c_uint,
+    pub(super) others: [c_uint; 3],
+}
 
 /// How long a sample of the driver is.
 #[derive(Debug)]

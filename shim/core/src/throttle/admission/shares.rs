@@ -204,7 +204,8 @@ impl<'a> Shares<'a> {
 
     /// Replaces what was reserved by what is due. Time for which a sibling was charged costs the container nothing more,
     /// and this process as much as any: else the sibling would lift its smaller share. What flowed in while the work ran
-    /// counts against it, even beyond what the bucket holds: without this, `T11 4 of unknown 20 ms, 90` gets 55.
+    /// counts against it, even beyond what the bucket holds: without this, `T2 1 never seen, 100 ms, 50, beside 10 us, 50` gets 17
+    /// points more.
     /// `lent` is what was lent when it was reserved, or has been counted as since.
     pub(crate) fn settle(&self, reserved_ns: u64, lent: Option<Share>, due: Due, now: u64) {
         for (bucket, due_ns) in [(self.container(lent), due.ns), (self.own(lent), due.own_ns)] {

@@ -12,9 +12,7 @@ use crate::throttle::event::{Events, Reached};
 const CLOCK_STEP_NS: u64 = 1_000_000;
 /// A stream that is idle for this long between two operations has left the device to others.
 const IDLE_NS: u64 = 10_000;
-/// A measurement counts as undisturbed if peers can have had at most this fraction of it. Without this,
-/// `T14 3 ms, 30, beside 10 us, 70` misses its bound, with turns of 4 ms.
-const ALONE_PART: u64 = 16;
+
 impl<E> Timeline<E> {
     /// Returns the next piece of work of a stream that has ended, in order.
     pub(crate) fn finished(
@@ -135,7 +133,7 @@ impl<E> Timeline<E> {
         stream.since = end;
         let took_ns = end.saturating_sub(start);
         let least_ns = self.turns.at_least(start, end);
-        let is_alone = least_ns >= took_ns - took_ns / ALONE_PART;
+        let is_alone = least_ns >= took_ns;
         // The turns of other processes lie before it too, if it waited for its own: part of that time was its own.
         let turns_ns = self.turns.of(waited_since.unwrap_or(start).min(start), end);
         let own_ns = turns_ns.min(took_ns);

@@ -251,8 +251,8 @@ impl Peer {
             page.note_work(u64::try_from(more).unwrap_or(0), now.saturating_sub(self.seen_at));
         }
         // What turned out later not to have been in flight is not counted twice. That of another container is held to less
-        // than a turn of it, as the own is: without that, `T12 10 us, 30 in every other 1 s, beside 70` costs the other
-        // one 7 points.
+        // than a turn of it, as the own is: without that, `T12 10 us, 30 in every other 20 ms, beside 70` costs the other
+        // one up to 7 points more.
         let surplus_ns = if self.is_own { u64::MAX } else { LONG_TURN_NS };
         let most_ns = occupied_ns.saturating_add(surplus_ns);
         self.occupied_ns = self.occupied_ns.min(most_ns).max(occupied_ns);
