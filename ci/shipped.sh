@@ -21,8 +21,7 @@ ship_for x86_64
 
 build_shipped() {
     build_shipped_library
-    build_shipped_command
-    build_shipped_dra
+    build_shipped_programs
 }
 
 build_shipped_library() {
@@ -33,8 +32,9 @@ build_shipped_command() {
     shipped_build "$MUSL" -p gpucap-hook
 }
 
-build_shipped_dra() {
-    shipped_build "$MUSL" -p gpucap-dra
+# Both at once: what they share is compiled once, and each is linked on a processor of its own.
+build_shipped_programs() {
+    shipped_build "$MUSL" -p gpucap-hook -p gpucap-dra
 }
 
 build_shipped_stub() {

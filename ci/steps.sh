@@ -183,8 +183,7 @@ step_symbols() { # the shipped files ask little of a machine and show it nothing
     build_shipped_library
     symbols_of_libraries
     have musl || { skip 'gpucap and gpucap-dra: musl is missing (ci/run --install gets it)' && return; }
-    build_shipped_command
-    build_shipped_dra
+    build_shipped_programs
     symbols_of_programs
 }
 

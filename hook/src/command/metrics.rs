@@ -38,8 +38,9 @@ pub(crate) struct Options {
     /// Serve /metrics there until stopped (:PORT: each address of this machine); without it, print the metrics once
     #[arg(long, value_name = "HOST:PORT")]
     listen: Option<Address>,
-    /// Read the driver's samples of processes too: for metrics of containers without a compute limit, and for usage pages of
-    /// processes that publish none
+    /// Read the driver's samples of processes too: for metrics of containers without a compute limit, for usage pages of
+    /// processes that publish none, and to compare what containers had with their limits (`sampled_excess` of the node
+    /// configuration holds those back that had more)
     #[arg(long, requires = "listen")]
     sample: bool,
     /// Command prefix with which to start `gpucap-driver`, where this process may not open the GPUs itself

@@ -17,10 +17,10 @@ use std::time::Duration;
 
 /// The name of the file system's mountpoint.
 pub(super) const ALL: &str = "all";
-/// How many containers have room for their pages, three files each and one more while it is written. The number of files bounds the extended attributes
+/// How many containers have room for their pages, three files each. The number of files bounds the extended attributes
 /// too: what one takes is taken from it.
-const CONTAINERS: u64 = 910;
-const OPTIONS: [(&CStr, &CStr); 2] = [(c"nr_inodes", c"2048"), (c"mode", c"0755")];
+const CONTAINERS: u64 = 860;
+const OPTIONS: [(&CStr, &CStr); 2] = [(c"nr_inodes", c"3072"), (c"mode", c"0755")];
 /// How often space is made for a file: a container may fill it again in between.
 const MOST_ROOM: u32 = 3;
 /// How often a hook asks for the lock that another one has for a fraction of a millisecond. No container waits longer.
@@ -48,7 +48,7 @@ pub(super) fn mounted(path: &Path, directory: &File, label: Option<&str>) -> io:
 
 /// The size of the file system where a page of memory has `page` bytes: a file takes whole ones.
 pub(super) const fn bytes(page: u64) -> u64 {
-    CONTAINERS * (UsagePage::SIZE.next_multiple_of(page) + page)
+    CONTAINERS * (UsagePage::SIZE.next_multiple_of(page) + 2 * page)
 }
 
 /// Returns whether this is another file system than that of its parent directory.
