@@ -40,15 +40,16 @@ pub(super) fn fence(
         }
         return;
     }
-    if entry.is_some_and(|entry| entry.stream().waits != WaitsFor::Legacy) {
+    let waits = entry.map_or_else(|| waits(copy, handle, key), |entry| entry.stream().waits);
+    if waits != WaitsFor::Legacy {
         return;
     }
     let context = driver::time::context_of(copy, handle).or_else(|| driver::current_context(copy));
     let Some(context) = context else { return };
     let legacy = session.streams.find(Key::of_default(CUstream::NULL, context));
-    let StreamLookup::Known(Some(legacy)) = legacy else { return };
-    let is_waited_for = entry.is_some() || waits(copy, handle, key) == WaitsFor::Legacy;
-    if is_waited_for && driver::time::carries_out(copy, handle) {
+    if let StreamLookup::Known(Some(legacy)) = legacy
+        && driver::time::carries_out(copy, handle)
+    {
         legacy.gate.fence_in(copy, legacy, CUstream::NULL);
         legacy.is_delayed();
     }
