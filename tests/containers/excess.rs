@@ -74,8 +74,8 @@ fn hidden(runtime: Runtime) -> Result {
     let metrics = sampler.metrics()?;
     let excess = value(&metrics, "core_excess_seconds_total").unwrap_or(0.0);
     println!("{reported:.1} of 10 % where it is reported: {excess:.1} s");
-    // Of six seconds of work 0.8 are tolerated, and two at once.
-    let is_seen = reported > 50.0 && (1.5..=4.5).contains(&excess) && held_files(&node) == (0, 0);
+    // Of six seconds of work 0.8 are tolerated, and two at once, and more than a fifth is not sampled.
+    let is_seen = reported > 50.0 && (1.0..=4.5).contains(&excess) && held_files(&node) == (0, 0);
     expect(is_seen, || format!("{reported:.1} %, {excess} s, {:?} files", held_files(&node)))?;
     first.end()?;
     drop(sampler);
