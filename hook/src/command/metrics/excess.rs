@@ -1,8 +1,8 @@
 //! What containers have of a GPU's time beyond their limits, by the driver's samples ([`gpucap_core::page::excess`]).
 //!
 //! The limits are those that the node has written beside the containers' usage pages, or in its record of one that has none,
-//! and the samples are the driver's: nothing that a container says counts. What is found goes to the metrics, and where the node's configuration says so the
-//! container is held back ([`crate::container::pages::held`]).
+//! and the samples are the driver's: nothing that a container says counts. What is found goes to the metrics, and where the
+//! node's configuration says so the container is held back ([`crate::container::pages::held`]).
 
 use crate::container::effective_limit::EffectiveLimit;
 use crate::container::pages::{self, held::OfContainer};
