@@ -18,6 +18,8 @@ MUST_KNOW = {
     "order of events on the legacy and per-thread streams": ("streams", "event_on_"),
     "events while another thread captures": ("streams", "capture_"),
     "questions without a context": ("streams", "query_event_without_context"),
+    "length of the driver's samples": ("sampled", "card_samples_every"),
+    "samples of a process that has ended": ("sampled", "samples_of_who_has_ended"),
 }
 
 

@@ -38,6 +38,7 @@ static const struct stage {
     {"streams", stage_streams, 15, "what waits for what, and what a capture forbids"},
     {"granularity", stage_granularity, 30, "what an allocation of each kind takes from the card"},
     {"wake", stage_wake, 15, "how late a sleeping thread wakes"},
+    {"sampled", stage_sampled, 25, "what the driver's samples of processes are like"},
     {"names", stage_names, 90, "which names the runtime and PyTorch ask for"},
 };
 

@@ -148,6 +148,7 @@ void stage_slices(void);
 void stage_streams(void);
 void stage_granularity(void);
 void stage_wake(void);
+void stage_sampled(void);
 void stage_names(void);
 
 /* How often libcuda or NVML has called sched_get_priority_max in this process (load.c). */
