@@ -11,6 +11,7 @@ use gpucap_stub_device::catalog::{Unit, slices_of};
 use gpucap_stub_device::engine::SAMPLE_NS;
 use gpucap_stub_device::{card, settings};
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 exports! {
@@ -85,11 +86,16 @@ fn metered(device: nvmlDevice_t) -> Result<Unit, NvmlError> {
     if unit.slice.is_some() || sliced { Err(NvmlError::NOT_SUPPORTED) } else { Ok(unit) }
 }
 
-/// Nanoseconds between 1970 and the start of the card's clock. A clock that tests move began in 1970.
+/// Nanoseconds between 1970 and the start of the card's clock, as this process found it first: a sample is at one time
+/// whenever it is asked for. A clock that tests move began in 1970.
 fn epoch_ns() -> u64 {
-    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let now = u64::try_from(since_1970.as_nanos()).unwrap_or(0);
-    if settings().virtual_clock { 0 } else { now.saturating_sub(card().clock().now()) }
+    static FOUND: OnceLock<u64> = OnceLock::new();
+    let find = || {
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now = u64::try_from(since_1970.as_nanos()).unwrap_or(0);
+        now.saturating_sub(card().clock().now())
+    };
+    if settings().virtual_clock { 0 } else { *FOUND.get_or_init(find) }
 }
 
 fn percent(part: u64) -> u32 {
