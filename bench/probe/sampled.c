@@ -95,13 +95,8 @@ void stage_sampled(void) {
     }
     waitpid(both[0], NULL, 0);
     answer_period();
-    double sum = 0;
-    for (size_t i = 0; i < steady.count; i++) sum += steady.distances[i];
     answer_number("process_samples", "", (double)steady.samples);
-    /* Of what it worked, if each sample is about the mean time between two. */
-    if (steady.count > 0 && steady.samples > 0)
-        answer_number("counted_of_worked", "%",
-                      sum / (double)steady.count * steady.percent / LONG_MS);
+    if (steady.samples > 0) answer_number("mean_of_process_samples", "%", steady.percent / (double)steady.samples);
     answer_spread("process_samples_every", "ms", steady.distances, steady.count);
 
     /* One that has ended before anything is asked. */
