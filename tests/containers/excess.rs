@@ -25,6 +25,7 @@ pub(crate) fn trials() -> Vec<Trial> {
             raised,
         ),
         ("who shares a pid namespace with such a container is not held back for it", beside),
+        ("the time of processes that end before they are sampled is unattributed", short),
         ("none that keeps to its limit is held back by the driver's samples", honest),
     ])
 }
@@ -144,6 +145,30 @@ fn beside(runtime: Runtime) -> Result {
         return Err(Stop::late(format!("{got:.1} of 10 %")));
     }
     second.end()?;
+    first.end().map(drop)
+}
+
+fn short(runtime: Runtime) -> Result {
+    let node = Sampled::new(runtime)?;
+    let container = container(&node, "report")?;
+    let mut first = start(&container)?;
+    let sampler = node.sampler(&container)?;
+    let unattributed = || -> Result<f64> {
+        Ok(value(&sampler.metrics()?, "core_unattributed_seconds_total").unwrap_or(0.0))
+    };
+    share(&container, &["k_40ms", "1", "4000"])?;
+    let honest = unattributed()?;
+    let sampled = || -> Result<f64> {
+        Ok(value(&sampler.metrics()?, "core_sampled_seconds_total").unwrap_or(0.0))
+    };
+    let before = sampled()?;
+    let hidden = had(&container, &["200", "6000"])? / 100.0 * 6.0;
+    sleep(Duration::from_secs(1));
+    let (found, seen) = (unattributed()? - honest, sampled()? - before);
+    println!("{honest:.2} s of an honest one, {found:.1} of {hidden:.1} s besides {seen:.1} s");
+    // The stub forgets what a process did since any other one looked at the card, when that one has died.
+    let is_seen = honest < 0.2 && hidden > 2.5 && (hidden * 0.15..hidden * 1.2).contains(&found);
+    expect(is_seen, || format!("{honest} s, {found} of {hidden} s"))?;
     first.end().map(drop)
 }
 

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! busy GPU-<uuid> PID PERCENT    a process for which the card worked
+//! all GPU-<uuid> PERCENT         the card, for whichever process, by samples of its own; not if it has none
 //! look GPU-<uuid> NS             ends the lines of a look: the time that they are about, ended just now
 //! none GPU-<uuid> TEXT           the card does not say: it has MIG instances, or is too old
 //! lost INDEX TEXT                the card does not answer; it is asked again every ten seconds
@@ -62,6 +63,8 @@ struct Infos {
 }
 const _: () = assert!(size_of::<Sample>() == 32 && size_of::<Info>() == 40);
 
+/// `NVML_VALUE_TYPE_UNSIGNED_INT`
+const UNSIGNED_INT: c_uint = 1;
 /// The structure's size, and version 1.
 const INFOS_VERSION: c_uint = 24 | 1 << 24;
 const _: () = assert!(size_of::<Infos>() == 24);
@@ -154,23 +157,41 @@ struct Looks {
 }
 
 impl Looks {
-    /// How long a sample of a card is; `None` if it has no two.
-    fn period_us(&self, card: nvmlDevice_t) -> Option<u64> {
+    /// The samples of a card itself since a time, oldest first.
+    fn of_card(&self, card: nvmlDevice_t, since_us: u64) -> Vec<CardSample> {
         const GPU_UTILIZATION: c_uint = 1;
+        let Some(ask) = self.of_card else { return Vec::new() };
         let mut samples = vec![CardSample::default(); number(MOST)];
         let (mut count, mut of_value) = (MOST, 0);
         let (count_at, value_at) = (&raw mut count, &raw mut of_value);
         // SAFETY: this number of samples is writable, and both words; the handle is NVML's.
         let code = unsafe {
-            self.of_card?(card, GPU_UTILIZATION, 0, value_at, count_at, samples.as_mut_ptr())
+            ask(card, GPU_UTILIZATION, since_us, value_at, count_at, samples.as_mut_ptr())
         };
-        samples.truncate(if code == 0 { number(count) } else { 0 });
+        // Percentages come as unsigned integers of 32 bits, of which the other half of the union is not written.
+        let is_known = code == 0 && of_value == UNSIGNED_INT;
+        samples.truncate(if is_known { number(count) } else { 0 });
+        samples
+    }
+
+    /// How long a sample of a card is; `None` if it has no two.
+    fn period_us(&self, card: nvmlDevice_t) -> Option<u64> {
+        let samples = self.of_card(card, 0);
         let pairs = samples.windows(2);
         let lengths = pairs.map(|pair| match pair {
             [before, after] => after.time_us.saturating_sub(before.time_us),
             _ => 0,
         });
         lengths.filter(|us| *us > 0).min()
+    }
+
+    /// For which part of the time between two moments a card worked, in percent.
+    fn all_percent(&self, card: nvmlDevice_t, since_us: u64, until_us: u64) -> Option<u64> {
+        let samples = self.of_card(card, since_us);
+        let within = samples.iter().filter(|it| since_us < it.time_us && it.time_us <= until_us);
+        let percentages = within.map(|it| (it.value & u64::from(u32::MAX)).min(100));
+        let (sum, count) = percentages.fold((0, 0), |(sum, count), it| (sum + it, count + 1));
+        u64::checked_div(sum + count / 2, count)
     }
 
     /// The samples of a card since a time: pid, end and percent of each.
@@ -242,10 +263,12 @@ impl Card {
         // The clock of the samples can be set.
         let passed = u64::try_from(self.looked_at.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let length_ns = until_us.saturating_sub(self.known_us).saturating_mul(1_000).min(passed);
+        let all = looks.all_percent(self.device, self.known_us, until_us);
         (self.known_us, self.looked_at) = (until_us, Instant::now());
         let busy =
             percentages.iter().map(|(pid, percent)| format!("busy {name} {pid} {percent}\n"));
-        busy.chain([format!("look {name} {length_ns}\n")]).collect()
+        let all = all.map(|percent| format!("all {name} {percent}\n"));
+        busy.chain(all).chain([format!("look {name} {length_ns}\n")]).collect()
     }
 }
 

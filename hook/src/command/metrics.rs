@@ -18,6 +18,7 @@ use crate::terminal::output;
 use address::Address;
 use gpucap_plan::Node;
 use sampling::Sampling;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::thread;
 
@@ -61,7 +62,7 @@ pub(crate) struct Options {
 pub(crate) fn execute(options: &Options) -> Result<Exit> {
     let first = inputs::node_or_default(&options.config)?;
     let Some(address) = &options.listen else {
-        output::print(&status::metrics(&first, &|_, _| None))?;
+        output::print(&status::metrics(&first, &|_, _| None, BTreeMap::new()))?;
         return Ok(Exit::OK);
     };
     let listening = address.bind().and_then(|socket| {
@@ -81,7 +82,7 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
         // It may change while this serves.
         serve::serve(&socket, || {
             let node = inputs::node_or_default(&options.config).unwrap_or_default();
-            status::metrics(&node, &|budget, gpu| sampling.of(budget, gpu))
+            status::metrics(&node, &|budget, gpu| sampling.of(budget, gpu), sampling.of_none())
         });
     });
     Ok(Exit::OK)

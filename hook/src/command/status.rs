@@ -35,6 +35,7 @@ use gpucap_core::limits::live::PATH;
 use gpucap_core::uuid::Uuid;
 use gpucap_plan::Node;
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::env;
 use std::path::{Path, PathBuf};
 use view::{Container, Device, LedgerView, Sampled, State, Status, World};
@@ -94,9 +95,14 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
 }
 
 /// The same for [`metrics`](super::metrics).
-/// `sampled` knows what the driver has sampled of a GPU for a container, by its id, or for another ledger, by its path.
-pub(crate) fn metrics(node: &Node, sampled: &dyn Fn(&str, Uuid) -> Option<Sampled>) -> String {
-    let mut status = gather(node, &Machine::new(0));
+/// `sampled` knows what the driver has sampled of a GPU for a container, by its id, or for another ledger, by its path;
+/// `of_none` is what it has sampled of GPUs for no process that was seen.
+pub(crate) fn metrics(
+    node: &Node,
+    sampled: &dyn Fn(&str, Uuid) -> Option<Sampled>,
+    of_none: BTreeMap<Uuid, u64>,
+) -> String {
+    let mut status = Status { of_none, ..gather(node, &Machine::new(0)) };
     for ledger in &mut status.ledgers {
         let budget = match &ledger.container {
             Some(container) => container.record.container.clone(),

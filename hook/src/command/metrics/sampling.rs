@@ -42,6 +42,8 @@ struct Seen {
     budgets: BTreeMap<String, u64>,
     /// What containers with a compute limit had beyond it.
     beyond: BTreeMap<(String, Uuid), u64>,
+    /// For how long GPUs worked for processes that had ended before they were sampled.
+    of_none: BTreeMap<Uuid, u64>,
 }
 
 /// What a GPU did for a budget.
@@ -95,6 +97,11 @@ impl Sampling {
         Some(Sampled { permille, busy_ns: used.busy_ns, last_ns, beyond_ns })
     }
 
+    /// Returns for how long each GPU that is sampled worked for no process that was seen.
+    pub(super) fn of_none(&self) -> BTreeMap<Uuid, u64> {
+        self.lock().of_none.clone()
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, Seen> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -116,6 +123,8 @@ struct Sampler<'s> {
     began_at: u64,
     looked_at: u64,
     pending: Vec<(String, u32, u64)>,
+    /// Of the look that follows, for which part of the time the GPU worked, if it says so.
+    all: Option<(String, u64)>,
 }
 
 impl<'s> Sampler<'s> {
@@ -145,6 +154,7 @@ impl<'s> Sampler<'s> {
             began_at: now,
             looked_at: 0,
             pending: Vec::new(),
+            all: None,
         })
     }
 
@@ -174,12 +184,14 @@ impl<'s> Sampler<'s> {
                     u32::try_from(number(pid)?).map_err(|_| format!("{line:?} has no process"))?;
                 self.pending.push((gpu.to_owned(), pid, number(percent)?.min(100)));
             }
+            ["all", gpu, percent] => self.all = Some((gpu.to_owned(), number(percent)?.min(100))),
             ["look", gpu, length_ns] => {
                 let uuid = gpu.parse::<DeviceName>().map_err(|why| why.to_string())?.uuid;
                 let (own, others) =
                     std::mem::take(&mut self.pending).into_iter().partition(|(of, ..)| of == gpu);
                 self.pending = others;
-                self.take_samples(uuid, own, number(length_ns)?);
+                let all = self.all.take().filter(|(of, _)| of == gpu).map(|(_, percent)| percent);
+                self.take_samples(uuid, own, all, number(length_ns)?);
             }
             ["none", gpu, ..] => {
                 let text = words.get(2..).unwrap_or_default().join(" ");
@@ -195,19 +207,26 @@ impl<'s> Sampler<'s> {
         Ok(())
     }
 
-    /// Takes the samples of one GPU: processes, and for which part of the time it worked for each.
-    fn take_samples(&mut self, gpu: Uuid, busy: Vec<(String, u32, u64)>, length_ns: u64) {
+    /// Takes the samples of one GPU: processes, and for which part of the time it worked for each, and for all.
+    fn take_samples(
+        &mut self,
+        gpu: Uuid,
+        busy: Vec<(String, u32, u64)>,
+        all: Option<u64>,
+        length_ns: u64,
+    ) {
         let (now, unix_ns) = (sys::monotonic_ns(), sys::unix_ns());
         let began_at = self.began_at;
         let clock = self.clocks.entry(gpu).or_insert_with(|| Clock::new(began_at));
         let length_ns = clock.cover(length_ns, now);
-        let (mut reported, mut unreported) = (0, BTreeMap::new());
+        let (mut reported, mut unreported, mut seen) = (0, BTreeMap::new(), 0);
         let mut used: BTreeMap<String, u64> = BTreeMap::new();
         for (_, pid, percent) in busy {
             let Some((process, owner)) = self.owner(pid, now) else {
                 reported += percent;
                 continue;
             };
+            seen += percent;
             let budget = match &owner {
                 Owner::Container { id, .. } => id.clone(),
                 Owner::Other => self.runs.ledger(process, now, AGAIN_NS).map(str::to_owned),
@@ -225,6 +244,9 @@ impl<'s> Sampler<'s> {
         }
         self.excesses.add(gpu, &used, length_ns, Now { monotonic_ns: now, unix_ns });
         self.shared.lock().add(gpu, &used, length_ns, unix_ns);
+        if let Some(all) = all {
+            self.shared.lock().add_of_none(gpu, all.saturating_sub(seen), length_ns);
+        }
         for process in self.pages.processes() {
             unreported.entry(process).or_insert(0);
         }
@@ -321,6 +343,12 @@ impl Seen {
                 of.latest.pop_front();
             }
         }
+    }
+
+    /// Adds what a GPU worked for no process that was seen, in percent of the time.
+    fn add_of_none(&mut self, gpu: Uuid, percent: u64, length_ns: u64) {
+        let of_none = self.of_none.entry(gpu).or_default();
+        *of_none = of_none.saturating_add(length_ns / 100 * percent);
     }
 
     /// Notes the budgets that there are, and forgets the others.

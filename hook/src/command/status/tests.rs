@@ -65,10 +65,10 @@ pub(crate) fn status() -> Status {
     let path = PathBuf::from("/dev/shm/gpucap-0-run-4026531836-4242-88");
     Status {
         containers: Some(0),
-        refused: Vec::new(),
         ledgers: vec![LedgerView::new(path, vec![device])],
         unused: vec!["/dev/shm/gpucap-0-run-4026531836-4243-89".into()],
         unreadable: vec![("/dev/shm/gpucap-1-2".into(), "permission denied".into())],
+        ..Status::default()
     }
 }
 

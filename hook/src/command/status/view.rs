@@ -13,7 +13,7 @@ use gpucap_core::limits::live::LivePage;
 use gpucap_core::units::ComputeLimit;
 use gpucap_core::uuid::Uuid;
 use std::cell::OnceCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// How many processes of one ledger have a row, on all of its devices together.
@@ -32,6 +32,8 @@ pub(crate) struct Status {
     pub(crate) unused: Vec<PathBuf>,
     /// Found and not readable, with the reason.
     pub(crate) unreadable: Vec<(PathBuf, String)>,
+    /// For how long GPUs worked for processes that had ended before they were sampled, in ns. Of those that are sampled.
+    pub(crate) of_none: BTreeMap<Uuid, u64>,
 }
 
 /// A ledger: one budget.

@@ -6,6 +6,7 @@
 
 use super::labels::{Labels, labels};
 use crate::command::status::view::{Device, Sampled, Status};
+use gpucap_core::uuid::Uuid;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
@@ -16,7 +17,7 @@ use std::fmt;
 type Metric = (&'static str, Option<Unit>, MetricType, &'static str);
 
 /// In the order in which they are rendered.
-pub(super) const METRICS: [Metric; 4] = [
+pub(super) const METRICS: [Metric; 5] = [
     (
         "core_sampled_ratio",
         None,
@@ -41,11 +42,22 @@ pub(super) const METRICS: [Metric; 4] = [
         MetricType::Counter,
         "Time for which the GPU worked beyond the compute limit and a tolerance, as the driver samples it, since this process samples",
     ),
+    (
+        "core_unattributed",
+        Some(Unit::Seconds),
+        MetricType::Counter,
+        "Time for which the GPU worked for processes that had ended before they were sampled, since this process samples",
+    ),
 ];
+/// The place of the one that is of a GPU alone.
+const UNATTRIBUTED: usize = 4;
 
 /// The values.
 #[derive(Debug)]
-pub(super) struct Table(Vec<(Labels, Sampled)>);
+pub(super) struct Table {
+    budgets: Vec<(Labels, Sampled)>,
+    of_none: Vec<(Labels, u64)>,
+}
 
 impl Table {
     pub(super) fn of(status: &Status) -> Self {
@@ -53,7 +65,8 @@ impl Table {
             let of = |device: &Device| Some((labels(ledger, device.name()), device.sampled?));
             ledger.devices.iter().filter_map(of)
         });
-        Self(devices.collect())
+        let gpu = |(gpu, ns): (&Uuid, &u64)| (vec![("gpu", gpu.gpu().to_string())], *ns);
+        Self { budgets: devices.collect(), of_none: status.of_none.iter().map(gpu).collect() }
     }
 }
 
@@ -61,7 +74,14 @@ impl Collector for Table {
     fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
         for (place, (name, unit, kind, help)) in METRICS.into_iter().enumerate() {
             let mut family = encoder.encode_descriptor(name, help, unit.as_ref(), kind)?;
-            for (labels, Sampled { permille, busy_ns, last_ns, beyond_ns }) in &self.0 {
+            if place == UNATTRIBUTED {
+                for (labels, ns) in &self.of_none {
+                    let mut point = family.encode_family(labels)?;
+                    point.encode_counter::<NoLabelSet, _, u64>(&(number(*ns) / 1e9), None)?;
+                }
+                continue;
+            }
+            for (labels, Sampled { permille, busy_ns, last_ns, beyond_ns }) in &self.budgets {
                 let (value, is_counter) = match place {
                     0 => (number(*permille) / 1e3, false),
                     1 => (number(*busy_ns) / 1e9, true),
@@ -105,7 +125,10 @@ mod tests {
         assert!(!render(&sampled).contains("excess_seconds_total{"), "without a compute limit");
         let found = Sampled { beyond_ns: Some(250_000_000), ..found };
         sampled.ledgers[0].devices[0].sampled = Some(found);
+        sampled.of_none.insert(Uuid([1; 16]), 500_000_000);
         let text = render(&sampled);
+        let of_none = "\ngpucap_core_unattributed_seconds_total{gpu=\"GPU-01010101-0101-0101-0101-010101010101\"} 0.5\n";
+        assert!(text.contains(of_none), "{text}");
         for (name, value) in [
             ("core_sampled_ratio", "0.25"),
             ("core_sampled_seconds_total", "1.5"),
