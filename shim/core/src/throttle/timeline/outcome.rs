@@ -31,7 +31,7 @@ pub(crate) struct Measured {
     pub(crate) is_clean: bool,
     /// It was behind other work of its stream, and waited for no turn.
     pub(crate) is_queued: bool,
-    /// Peers can have had none of it.
+    /// Peers can have had hardly any of it.
     pub(crate) is_alone: bool,
     /// Turns of peers explain a good part of it.
     pub(crate) is_explained: bool,
