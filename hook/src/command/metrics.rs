@@ -82,7 +82,7 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
         // It may change while this serves.
         serve::serve(&socket, || {
             let node = inputs::node_or_default(&options.config).unwrap_or_default();
-            status::metrics(&node, &|budget, gpu| sampling.of(budget, gpu), sampling.of_none())
+            status::metrics(&node, &|budget, gpu| sampling.of(budget, gpu), sampling.unattributed())
         });
     });
     Ok(Exit::OK)

@@ -96,13 +96,13 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
 
 /// The same for [`metrics`](super::metrics).
 /// `sampled` knows what the driver has sampled of a GPU for a container, by its id, or for another ledger, by its path;
-/// `of_none` is what it has sampled of GPUs for no process that was seen.
+/// `unattributed` is what it has sampled of GPUs for no process that was seen.
 pub(crate) fn metrics(
     node: &Node,
     sampled: &dyn Fn(&str, Uuid) -> Option<Sampled>,
-    of_none: BTreeMap<Uuid, u64>,
+    unattributed: BTreeMap<Uuid, u64>,
 ) -> String {
-    let mut status = Status { of_none, ..gather(node, &Machine::new(0)) };
+    let mut status = Status { unattributed, ..gather(node, &Machine::new(0)) };
     for ledger in &mut status.ledgers {
         let budget = match &ledger.container {
             Some(container) => container.record.container.clone(),

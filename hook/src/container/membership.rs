@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_of_no_container_is_of_none() {
+    fn a_process_of_no_container_is_unattributed() {
         assert_eq!(Containers::default().owner(Process::own()), Owner::Other);
         let of_another =
             Containers(vec![Container { pid: 1, start_time: 1, ..known(Process::own()) }]);
@@ -330,7 +330,7 @@ mod tests {
 
     /// Also if the container's root is below the process's.
     #[test]
-    fn where_usage_pages_are_mounted_no_process_is_of_none() {
+    fn where_usage_pages_are_mounted_no_process_is_unattributed() {
         let line = |place: &str| format!("1 2 0:3 / {place} rw - tmpfs none rw\n").into_bytes();
         assert!(has_pages(&line("/.gpucap/page")) && has_pages(&line("/root/.gpucap/pages")));
         assert!(!has_pages(&line("/run/gpucap/pages/all")) && !has_pages(b""));

@@ -51,14 +51,14 @@ pub(super) fn fence(
         && driver::time::carries_out(copy, handle)
     {
         legacy.gate.fence_in(copy, legacy, CUstream::NULL);
-        legacy.is_delayed();
+        legacy.delay();
     }
 }
 
 /// A launch is about to enter a stream: those that wait for it wait for what it waits for.
 pub(super) fn pass_on(copy: &DriverCopy, entry: &StreamEntry) {
     if let Some(session) = Session::begun()
-        && entry.passes_on()
+        && entry.take_delay()
     {
         fence_blocking(copy, session, entry.gate, entry.stream().context);
     }

@@ -29,7 +29,7 @@ pub(crate) struct StreamEntry {
     pub(crate) gate: &'static Gate,
     stream: Mutex<Stream>,
     /// It may wait for what another one waits for, and streams that wait for it do not yet.
-    passes_on: AtomicBool,
+    is_delayed: AtomicBool,
     /// Of a stream that has a name in one thread only.
     latest: Mutex<Option<Arc<LatestLaunch>>>,
     allowances: Mutex<Vec<Owned>>,
@@ -84,13 +84,13 @@ impl StreamEntry {
     }
 
     /// What it was given last may wait for what another stream waits for.
-    pub(crate) fn is_delayed(&self) {
-        self.passes_on.store(true, Ordering::Relaxed);
+    pub(crate) fn delay(&self) {
+        self.is_delayed.store(true, Ordering::Relaxed);
     }
 
     /// Returns whether it may, as it is given more.
-    pub(crate) fn passes_on(&self) -> bool {
-        self.passes_on.load(Ordering::Relaxed) && self.passes_on.swap(false, Ordering::Relaxed)
+    pub(crate) fn take_delay(&self) -> bool {
+        self.is_delayed.load(Ordering::Relaxed) && self.is_delayed.swap(false, Ordering::Relaxed)
     }
 
     /// What shows whether the device has done the latest launch, if no other thread can ask about the stream itself.
@@ -231,13 +231,13 @@ impl StreamTable {
             Some(entry) => {
                 *entry.stream.lock() = stream;
                 *entry.latest.lock() = None;
-                entry.passes_on.store(false, Ordering::Relaxed);
+                entry.is_delayed.store(false, Ordering::Relaxed);
                 entry
             }
             None => {
                 let (stream, latest) = (Mutex::new(stream), Mutex::default());
-                let (allowances, passes_on) = (Mutex::default(), AtomicBool::new(false));
-                let entry = StreamEntry { gate, stream, passes_on, latest, allowances };
+                let (allowances, is_delayed) = (Mutex::default(), AtomicBool::new(false));
+                let entry = StreamEntry { gate, stream, is_delayed, latest, allowances };
                 &*Box::leak(Box::new(entry))
             }
         };

@@ -1,9 +1,9 @@
 /*
- * stopped MILLISECONDS TOTAL [blind]: until TOTAL milliseconds have passed, has one child after the other launch a function that takes
- * 10 us six times, wait for each, launch it once more so that it takes MILLISECONDS, and stop itself. The child is killed when
- * that is over: neither the library in it nor any later process has seen it.
- * `blind`: no child can open a file once it has a stream; one whose launches are not admitted ends after two seconds. Prints what the GPU did, as `busy`, and what has
- * passed, as `clock`, in ns. Linked with -lcuda.
+ * stopped MILLISECONDS TOTAL [blind]: until TOTAL milliseconds have passed, has one child after the other launch a function
+ * that takes 10 us six times, wait for each, launch it once more so that it takes MILLISECONDS, and stop itself. The child is
+ * killed when that is over: neither the library in it nor any later process has seen it. `blind`: no child can open a file
+ * once it has a stream, and one whose launches are not admitted ends after two seconds. Prints what the GPU did, as `busy`,
+ * and what has passed, as `clock`, in ns. Linked with -lcuda.
  */
 #include "route.h"
 

@@ -43,7 +43,7 @@ struct Seen {
     /// What containers with a compute limit had beyond it.
     beyond: BTreeMap<(String, Uuid), u64>,
     /// For how long GPUs worked for processes that had ended before they were sampled.
-    of_none: BTreeMap<Uuid, u64>,
+    unattributed: BTreeMap<Uuid, u64>,
 }
 
 /// What a GPU did for a budget.
@@ -98,8 +98,8 @@ impl Sampling {
     }
 
     /// Returns for how long each GPU that is sampled worked for no process that was seen.
-    pub(super) fn of_none(&self) -> BTreeMap<Uuid, u64> {
-        self.lock().of_none.clone()
+    pub(super) fn unattributed(&self) -> BTreeMap<Uuid, u64> {
+        self.lock().unattributed.clone()
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Seen> {
@@ -245,7 +245,7 @@ impl<'s> Sampler<'s> {
         self.excesses.add(gpu, &used, length_ns, Now { monotonic_ns: now, unix_ns });
         self.shared.lock().add(gpu, &used, length_ns, unix_ns);
         if let Some(all) = all {
-            self.shared.lock().add_of_none(gpu, all.saturating_sub(seen), length_ns);
+            self.shared.lock().add_unattributed(gpu, all.saturating_sub(seen), length_ns);
         }
         for process in self.pages.processes() {
             unreported.entry(process).or_insert(0);
@@ -346,9 +346,9 @@ impl Seen {
     }
 
     /// Adds what a GPU worked for no process that was seen, in percent of the time.
-    fn add_of_none(&mut self, gpu: Uuid, percent: u64, length_ns: u64) {
-        let of_none = self.of_none.entry(gpu).or_default();
-        *of_none = of_none.saturating_add(length_ns / 100 * percent);
+    fn add_unattributed(&mut self, gpu: Uuid, percent: u64, length_ns: u64) {
+        let unattributed = self.unattributed.entry(gpu).or_default();
+        *unattributed = unattributed.saturating_add(length_ns / 100 * percent);
     }
 
     /// Notes the budgets that there are, and forgets the others.

@@ -33,7 +33,7 @@ pub(crate) struct Status {
     /// Found and not readable, with the reason.
     pub(crate) unreadable: Vec<(PathBuf, String)>,
     /// For how long GPUs worked for processes that had ended before they were sampled, in ns. Of those that are sampled.
-    pub(crate) of_none: BTreeMap<Uuid, u64>,
+    pub(crate) unattributed: BTreeMap<Uuid, u64>,
 }
 
 /// A ledger: one budget.

@@ -56,7 +56,7 @@ const UNATTRIBUTED: usize = 4;
 #[derive(Debug)]
 pub(super) struct Table {
     budgets: Vec<(Labels, Sampled)>,
-    of_none: Vec<(Labels, u64)>,
+    unattributed: Vec<(Labels, u64)>,
 }
 
 impl Table {
@@ -66,7 +66,10 @@ impl Table {
             ledger.devices.iter().filter_map(of)
         });
         let gpu = |(gpu, ns): (&Uuid, &u64)| (vec![("gpu", gpu.gpu().to_string())], *ns);
-        Self { budgets: devices.collect(), of_none: status.of_none.iter().map(gpu).collect() }
+        Self {
+            budgets: devices.collect(),
+            unattributed: status.unattributed.iter().map(gpu).collect(),
+        }
     }
 }
 
@@ -75,7 +78,7 @@ impl Collector for Table {
         for (place, (name, unit, kind, help)) in METRICS.into_iter().enumerate() {
             let mut family = encoder.encode_descriptor(name, help, unit.as_ref(), kind)?;
             if place == UNATTRIBUTED {
-                for (labels, ns) in &self.of_none {
+                for (labels, ns) in &self.unattributed {
                     let mut point = family.encode_family(labels)?;
                     point.encode_counter::<NoLabelSet, _, u64>(&(number(*ns) / 1e9), None)?;
                 }
@@ -125,10 +128,10 @@ mod tests {
         assert!(!render(&sampled).contains("excess_seconds_total{"), "without a compute limit");
         let found = Sampled { beyond_ns: Some(250_000_000), ..found };
         sampled.ledgers[0].devices[0].sampled = Some(found);
-        sampled.of_none.insert(Uuid([1; 16]), 500_000_000);
+        sampled.unattributed.insert(Uuid([1; 16]), 500_000_000);
         let text = render(&sampled);
-        let of_none = "\ngpucap_core_unattributed_seconds_total{gpu=\"GPU-01010101-0101-0101-0101-010101010101\"} 0.5\n";
-        assert!(text.contains(of_none), "{text}");
+        let unattributed = "\ngpucap_core_unattributed_seconds_total{gpu=\"GPU-01010101-0101-0101-0101-010101010101\"} 0.5\n";
+        assert!(text.contains(unattributed), "{text}");
         for (name, value) in [
             ("core_sampled_ratio", "0.25"),
             ("core_sampled_seconds_total", "1.5"),
