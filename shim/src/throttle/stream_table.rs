@@ -30,6 +30,8 @@ pub(crate) struct StreamEntry {
     stream: Mutex<Stream>,
     /// It may wait for what another one waits for, and streams that wait for it do not yet.
     is_delayed: AtomicBool,
+    /// A launch was admitted in it since it was fenced for what another one waits for.
+    has_launched: AtomicBool,
     /// Of a stream that has a name in one thread only.
     latest: Mutex<Option<Arc<LatestLaunch>>>,
     allowances: Mutex<Vec<Owned>>,
@@ -91,6 +93,17 @@ impl StreamEntry {
     /// Returns whether it may, as it is given more.
     pub(crate) fn take_delay(&self) -> bool {
         self.is_delayed.load(Ordering::Relaxed) && self.is_delayed.swap(false, Ordering::Relaxed)
+    }
+
+    /// A launch has been admitted, and with it an allowance, perhaps.
+    pub(crate) fn launch(&self) {
+        self.has_launched.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns whether any has, as it is fenced.
+    pub(crate) fn take_launched(&self) -> bool {
+        self.has_launched.load(Ordering::Relaxed)
+            && self.has_launched.swap(false, Ordering::Relaxed)
     }
 
     /// What shows whether the device has done the latest launch, if no other thread can ask about the stream itself.
@@ -237,7 +250,9 @@ impl StreamTable {
             None => {
                 let (stream, latest) = (Mutex::new(stream), Mutex::default());
                 let (allowances, is_delayed) = (Mutex::default(), AtomicBool::new(false));
-                let entry = StreamEntry { gate, stream, is_delayed, latest, allowances };
+                let has_launched = AtomicBool::new(false);
+                let entry =
+                    StreamEntry { gate, stream, is_delayed, has_launched, latest, allowances };
                 &*Box::leak(Box::new(entry))
             }
         };

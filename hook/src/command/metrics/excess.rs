@@ -255,6 +255,12 @@ mod tests {
             assert!(held(&node, 7, gpu, 21).is_none_or(|left| left.abs_diff(due) <= 1), "{due}");
             all.add(gpu, &busy(0), SECOND, at(40));
             assert_eq!(held(&node, 7, gpu, 40), file_of(0), "all of it has flowed in");
+            // Beyond which nothing is, whatever was owed.
+            all.add(gpu, &busy(100), 20 * SECOND, at(60));
+            assert!(held(&node, 7, gpu, 60).is_none_or(|left| left > 0));
+            limit(Path::new(&node.run_dir), 7, 100);
+            all.note(&records, at(61));
+            assert_eq!(held(&node, 7, gpu, 61), file_of(0));
             // Another container of that id begins anew.
             let again = Record { pid: 8, ..records[0].clone() };
             all.note(&[again], at(41));
