@@ -8,6 +8,7 @@ pub(crate) mod wait;
 use gpucap_core::ledger::Ledger;
 use gpucap_core::limits::live::LivePage;
 use gpucap_core::page::UsagePage;
+use gpucap_core::page::held::HeldPage;
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
 use rustix::rand::GetRandomFlags;
@@ -122,6 +123,8 @@ unsafe impl Words for UsagePage {}
 unsafe impl Words for Ledger {}
 // SAFETY: the same.
 unsafe impl Words for LivePage {}
+// SAFETY: the same.
+unsafe impl Words for HeldPage {}
 
 /// A shared structure, mapped or copied.
 pub(crate) struct Map<T: Words> {

@@ -4,7 +4,8 @@
 //! the process has not loaded it, and initialised for as long as the question takes. Where there is no NVML, CUDA's
 //! own devices in PCI order give the same answer, as long as `CUDA_VISIBLE_DEVICES` hides none of them.
 
-use crate::container::live_limits::{InForce, Live, Unresolved};
+use crate::container::live_limits::{InForce, Live};
+use crate::container::mapped_page::Unresolved;
 use crate::driver::{self, DriverCopy};
 use crate::redirect;
 use crate::sys;

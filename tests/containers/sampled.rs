@@ -174,10 +174,16 @@ impl Sampled {
 }
 
 /// What a program in a container got of the card, in percent.
-#[expect(clippy::cast_precision_loss, reason = "nanoseconds of seconds")]
 pub(crate) fn share(container: &Container, words: &[&str]) -> Result<f64> {
+    share_with(container, &[], words)
+}
+
+/// The same with these options of the runtime.
+#[expect(clippy::cast_precision_loss, reason = "nanoseconds of seconds")]
+pub(crate) fn share_with(container: &Container, options: &[&str], words: &[&str]) -> Result<f64> {
     // crun has a process that is given a variable inherit none.
     let given = ["--env", "STUB_GPU_CONTEXT_MEM=1048576", "--env", "STUB_GPU_DIR=/card"];
+    let given = [&given, options].concat();
     let words = [&["/share"], words].concat();
     let output = container.exec(&given, &words)?.output()?.success()?;
     Ok(output.number("busy")? as f64 * 100.0 / output.number("clock")? as f64)

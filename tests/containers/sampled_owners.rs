@@ -8,7 +8,7 @@ use crate::container::Container;
 use crate::image::add;
 use crate::peers::{counts, start};
 use crate::runtime::Runtime;
-use crate::sampled::{MORE, POINTS, Sampled, share};
+use crate::sampled::{MORE, POINTS, Sampled, share, share_with};
 use crate::{expect, trials_of};
 use gpucap_tests::{Actor, Program, Result, Stop};
 use libtest_mimic::Trial;
@@ -26,6 +26,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         ("a process that is moved into a container's cgroup has no page", moved_in),
         ("a process of a container that is moved out of its cgroup has no page", moved_out),
         ("a container borrows only what a sampled program leaves", lent),
+        ("a process that cannot see the other containers borrows nothing from them", unseen),
     ])
 }
 
@@ -268,6 +269,32 @@ fn lent(runtime: Runtime) -> Result {
     if paused < 50.0 {
         return Err(Stop::late(format!("{paused:.1} % in a pause")));
     }
+    first.end().map(drop)
+}
+
+/// It has another root directory, in which there are no pages of others.
+fn unseen(runtime: Runtime) -> Result {
+    let node = Sampled::new(runtime)?;
+    let borrows = node.container(Some(30))?.env("GPU_CORE_POLICY=burst");
+    lends(&borrows)?;
+    fs::create_dir_all(borrows.root().join("elsewhere/.gpucap/pages"))?;
+    let owner = node.container(Some(30))?;
+    let (mut first, mut second) = (start(&borrows)?, start(&owner)?);
+    let words = ["k_5ms", "4", "8000"];
+    let alone = share(&borrows, &words)?;
+    let elsewhere = ["--env", "ELSEWHERE=/elsewhere", "--cap", "CAP_SYS_CHROOT"];
+    let (unseen, owners) = thread::scope(|scope| {
+        let unseen = scope.spawn(|| share_with(&borrows, &elsewhere, &words));
+        let owners = share(&owner, &words);
+        (unseen.join(), owners)
+    });
+    let (unseen, owners) = (unseen.map_err(|_| Stop::fail("it panicked"))??, owners?);
+    println!("of 30 %: {alone:.1} alone, {unseen:.1} unseen beside {owners:.1}");
+    expect(unseen <= 30.0 + MORE, || format!("{unseen:.1} of 30 %"))?;
+    if alone < 50.0 || owners < 30.0 - POINTS {
+        return Err(Stop::late(format!("{alone:.1} % alone, {owners:.1} of 30 %")));
+    }
+    second.end()?;
     first.end().map(drop)
 }
 

@@ -10,7 +10,7 @@ use crate::node::Node;
 use crate::peers::{counts, sharing, shell, start};
 use crate::runtime::Runtime;
 use crate::trials_of;
-use gpucap_tests::{Build, Output, Program, Result, Stop};
+use gpucap_tests::{Build, Driver, Output, Program, Result, Run, Stop, World};
 use libtest_mimic::Trial;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -32,7 +32,8 @@ fn seen(container: &Container) -> Result<Vec<String>> {
     Ok(text.split("\n\n").filter(|text| !text.is_empty()).map(str::to_owned).collect())
 }
 
-fn limit(container: &Container, node: &Node, words: &[&str]) -> Result<Output> {
+/// Changes the limits of a container of a node.
+pub(crate) fn limit(container: &Container, node: &Node, words: &[&str]) -> Result<Output> {
     let gpucap = Build::shipped()?.gpucap()?.display().to_string();
     let config = container.path("node.json").display().to_string();
     let words = [&[&gpucap, "limit", container.id(), "--config", &config], words].concat();
@@ -79,6 +80,14 @@ fn changed(runtime: Runtime) -> Result {
         texts.sort();
         expect(texts == expected, || format!("{words:?}: {texts:?}"))?;
     }
+    // Outside of the node's mount namespace there is an empty directory in the place of the pages.
+    let config = one.path("node.json").display().to_string();
+    let run = World::bare(Driver::Stub).run(&Build::shipped()?.gpucap()?)?;
+    let words = ["limit", one.id(), "--cores", "50", "--config", &config];
+    let outside = words.into_iter().fold(run, Run::arg).output()?.success()?;
+    let why =
+        "are not published to its peers: this mount namespace does not have their file system";
+    expect(outside.stderr.contains(why), || outside.stderr)?;
     second.end()?;
     first.end().map(drop)
 }

@@ -220,7 +220,7 @@ pub(crate) const MODULES: &[Modules] = &[
             ("redirect", "how a look-up is caught: the driver's symbol table points at the hooks"),
             (
                 "container",
-                "what the processes of a container share: ledger, usage page, changed limits, who is alive",
+                "what the processes of a container share: ledger, usage page, changed limits, held page, who is alive",
             ),
             (
                 "topology",

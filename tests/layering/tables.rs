@@ -9,9 +9,9 @@ pub(crate) const UNSAFE: &[&str] = &[
     "shim/abi/src/cuda/handle.rs",
     "shim/abi/src/function.rs",
     "shim/core/tests/",
-    // The mapped ledger, page of limits and usage page, the page that a fork wipes, the constructor.
+    // The mapped ledger, usage page and pages that are only read, the page that a fork wipes, the constructor.
     "shim/src/container/ledger_file.rs",
-    "shim/src/container/live_limits.rs",
+    "shim/src/container/mapped_page.rs",
     "shim/src/container/usage_page.rs",
     "shim/src/fork_page.rs",
     "shim/src/session.rs",

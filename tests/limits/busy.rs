@@ -165,7 +165,7 @@ fn outsider(run: &Run) -> Result<Actor> {
     Ok(outsider)
 }
 
-/// It works until the driver lists it, and nobody else: a sample of the stub is over after a sixth of a second.
+/// It works until the driver lists it, and no other process: a sample of the stub is over after a sixth of a second.
 fn is_listed(outsider: &mut Actor) -> Result {
     for _ in 0..20 {
         let found = ask(outsider, "processes 0 8")?;

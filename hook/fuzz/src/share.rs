@@ -1,9 +1,9 @@
-//! What the bytes of a share file can reach in a process that reads its peers' limits, and those of a held file.
+//! What the bytes of a share file can reach in a process that reads its peers' limits.
 //!
 //! Only the node writes that file; a process that trusted it blindly would still end with a file that was cut short.
 
 use gpucap_core::limits::file::Key;
-use gpucap_core::page::{held, share};
+use gpucap_core::page::share;
 use gpucap_core::units::Share;
 use gpucap_core::uuid::Uuid;
 
@@ -24,11 +24,6 @@ pub fn share(bytes: &[u8]) {
         assert!(found.share() <= found.most() && found.most() <= Share::FULL, "{found}");
         let written = share::write([(Key::Every, None), (Key::Name(gpu.gpu()), Some(found))]);
         assert_eq!(share::limit_of(written.as_bytes(), gpu), Some(found), "not read back");
-    }
-    for gpu in others {
-        let left_ns = held::left_ns(bytes, gpu, 0);
-        let written = held::write([(gpu, left_ns)]);
-        assert_eq!(held::left_ns(written.as_bytes(), gpu, 0), left_ns, "not read back");
     }
     // A line behind the others counts as far as there is room for it, whatever they are.
     let [first, _] = others;

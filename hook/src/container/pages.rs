@@ -6,7 +6,7 @@
 //!   all/                         a file system in memory of its own: a page that grows fills nothing else
 //!     NAME                       the page
 //!     NAME.share                 the container's shares of the time ([`share`])
-//!     NAME.held                  until when it is held back, if it had more than that ([`held`])
+//!     NAME.held                  its held page: until when it is held back, if it had more than that ([`held`])
 //!   PID-START.N -> all/NAME      a page that a process of the node publishes for a process without one ([`unreported`])
 //! ```
 //!
@@ -38,7 +38,8 @@ use std::path::{Path, PathBuf};
 use store::{ALL, is_mounted, lock, make_directory, mounted, with_room};
 
 /// Under these names they are beside the limits file, before the mounts are put on top.
-pub(crate) const NAMES: [&CStr; 2] = [c"page", c"pages"];
+pub(crate) const FILES: [&CStr; 2] = [c"page", c"held"];
+pub(crate) const DIRECTORY: &CStr = c"pages";
 
 /// A container that is to have a page.
 #[derive(Clone, Copy, Debug)]
@@ -53,8 +54,9 @@ pub(crate) struct Wanted<'a> {
 #[derive(Debug)]
 pub(crate) struct PageMounts {
     claim: Claim,
-    /// A mount of it, and of all of them, mounted nowhere yet.
+    /// A mount of it, of its held page, and of all of them, mounted nowhere yet.
     own: (File, FileIdentity),
+    held: (File, FileIdentity),
     all: (File, FileIdentity),
 }
 
@@ -163,21 +165,24 @@ impl PageMounts {
         claim.share(path)?.publish(shares)?;
         let file = with_room(path, || claim.page())?;
         Map::<UsagePage>::writable(&file)?.get().format();
-        let (own, all) = (clone(&file, Use::Write)?, clone(&claim.all, Use::Read)?);
-        Ok(Self { claim, own, all })
+        let held = with_room(path, || held::make(&claim.all, &claim.name))?;
+        let own = clone(&file, Use::Write)?;
+        let [held, all] = [clone(&held, Use::Read)?, clone(&claim.all, Use::Read)?];
+        Ok(Self { claim, own, held, all })
     }
 
     /// Mounts it for the container with this root: the own page last, so that a process that finds it finds all
     /// others.
     pub(crate) fn show(&self, root: &Root) -> io::Result<()> {
-        let [own, all] = places(root)?;
+        let [own, held, all] = places(root)?;
         mount::attach(&self.all.0, &all.top()?)?;
+        mount::attach(&self.held.0, &held.top()?)?;
         mount::attach(&self.own.0, &own.top()?)
     }
 
-    /// Looks whether the container sees both, and can write to its own and to no other.
+    /// Looks whether the container sees all of it, and can write to its own page alone.
     pub(crate) fn verify(&self, root: &Root) -> Result<(), String> {
-        let Ok([own, all]) = places(root) else { return Err(page::PATH.into()) };
+        let Ok([own, held, all]) = places(root) else { return Err(page::PATH.into()) };
         let is = |place: &Place, known: FileIdentity, fits: fn(&File) -> io::Result<bool>| {
             let seen = place.top()?;
             Ok(FileIdentity::of(&seen)? == known && fits(&seen)?)
@@ -187,6 +192,7 @@ impl PageMounts {
             _ => Err(path.to_owned()),
         };
         sees(page::PATH, is(&own, self.own.1, is_open))?;
+        sees(page::held::PATH, is(&held, self.held.1, is_closed))?;
         sees(page::DIRECTORY, is(&all, self.all.1, is_closed))
     }
 
@@ -248,10 +254,10 @@ fn clone(file: &File, usage: Use) -> io::Result<(File, FileIdentity)> {
     Ok((clone, FileIdentity::of(file)?))
 }
 
-fn places(root: &Root) -> io::Result<[Place; 2]> {
+fn places(root: &Root) -> io::Result<[Place; 3]> {
     let inside = root.place("", c".gpucap")?.top()?;
-    let [own, all] = NAMES.map(|name| Place::new(&inside, name));
-    Ok([own?, all?])
+    let [own, held] = FILES.map(|name| Place::new(&inside, name));
+    Ok([own?, held?, Place::new(&inside, DIRECTORY)?])
 }
 
 #[cfg(test)]

@@ -136,9 +136,10 @@ impl ContainerFiles {
         at::create(inside, c"opencl", 0o444)?.write_all(NO_OPENCL)?;
         at::create(inside, c"libgpucap.so", 0o444)?;
         if self.has_page {
-            let [own, all] = pages::NAMES;
-            at::create(inside, own, 0o444)?;
-            at::make_directory(inside, all)?;
+            for file in pages::FILES {
+                at::create(inside, file, 0o444)?;
+            }
+            at::make_directory(inside, pages::DIRECTORY)?;
         }
         // Writable by all users of the container: they share one budget.
         at::create(inside, c"ledger", 0o666).map(drop)

@@ -4,8 +4,10 @@ use crate::budget::absent;
 use crate::budget::growth::Growth;
 use crate::budget::price::Price;
 use crate::budget::record::Record;
+use crate::container::held_page::Held;
 use crate::container::ledger_file;
-use crate::container::live_limits::{Live, Unresolved};
+use crate::container::live_limits::Live;
+use crate::container::mapped_page::Unresolved;
 use crate::container::usage_page;
 use crate::driver::{self, DriverCopy};
 use crate::state::Policy;
@@ -128,7 +130,8 @@ impl Device {
                 let takes_turns = !is_under_mps(driver, ordinal, variables);
                 let own = if takes_turns { usage_page::own(policy) } else { None };
                 let peers = own.map(join);
-                Gate::new(ledger, slot, index, live, limit, peers)
+                let held = if limits.has_file() { Held::of(uuid)? } else { None };
+                Gate::new(ledger, slot, index, live, limit, peers, held)
             }
             None => None,
         };

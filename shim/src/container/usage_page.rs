@@ -22,10 +22,20 @@ pub(crate) struct OwnPage {
     pub(crate) page: &'static UsagePage,
     /// By which number its directory knows it.
     pub(crate) inode: u64,
-    /// Its name among the others.
-    pub(crate) directory: CString,
+    /// The directory of all, and by which numbers that is known.
+    path: CString,
+    identity: (u64, u64),
     /// The node keeps the directory, and says how much of the time each page's container has.
     pub(crate) by_node: bool,
+}
+
+impl OwnPage {
+    /// The directory of all pages; `None` if it cannot be opened, or is another one: in another root directory a container
+    /// that borrows would see no other that wants the time.
+    pub(crate) fn directory(&self) -> Option<Directory> {
+        let directory = Directory::open(&self.path).ok()?;
+        (directory.identity() == Ok(self.identity)).then_some(directory)
+    }
 }
 
 /// This process's; `None` if there is none.
@@ -92,8 +102,9 @@ fn remove_stale(pages: &Directory, place: &str) {
     }
 }
 
-fn map(file: &File, directory: CString, by_node: bool) -> Result<OwnPage, i32> {
+fn map(file: &File, path: CString, by_node: bool) -> Result<OwnPage, i32> {
     let inode = file.inode()?;
+    let identity = Directory::open(&path)?.identity()?;
     // Where memory is short the process must not be ended by a signal.
     file.allocate(UsagePage::SIZE)?;
     let map = file.map_shared(UsagePage::SIZE)?;
@@ -101,6 +112,6 @@ fn map(file: &File, directory: CString, by_node: bool) -> Result<OwnPage, i32> {
     // atomics, valid for every content, so what other processes write cannot break it.
     let page = unsafe { &*map.cast::<UsagePage>() };
     page.format();
-    let own = OwnPage { page, inode, directory, by_node };
+    let own = OwnPage { page, inode, path, identity, by_node };
     if page.is_known() { Ok(own) } else { Err(libc::EPROTO) }
 }

@@ -39,6 +39,12 @@ impl Directory {
         self.0.status(libc::S_IFDIR).is_ok_and(is_own)
     }
 
+    /// By which numbers the system knows it: of its file system, and there.
+    pub(crate) fn identity(&self) -> Result<(u64, u64), c_int> {
+        let status = self.0.status(libc::S_IFDIR)?;
+        Ok((status.st_dev, status.st_ino))
+    }
+
     /// Opens a file of this name in it, as [`File::open`] does.
     pub(crate) fn file(&self, name: &CStr, flags: c_int) -> Result<File, c_int> {
         let flags = flags | libc::O_CLOEXEC | libc::O_NOFOLLOW | libc::O_NOCTTY;

@@ -13,12 +13,13 @@ use super::idle::{Asked, LatestLaunch};
 use super::peers::{Peers, Reads};
 use super::timing::{ContextId, Mark, Spare, Timing};
 use super::watcher::Watcher;
+use crate::container::held_page::Held;
 use crate::container::ledger_file;
 use crate::container::live_limits::Live;
 use crate::driver::DriverCopy;
 use crate::driver::call_guard::DriverCallGuard;
 use crate::sys;
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use gpucap_abi::cuda::{CUcontext, CUstream};
 use gpucap_core::ledger::{DeviceIndex, Ledger, Slot};
 use gpucap_core::throttle::{
@@ -41,8 +42,8 @@ pub(crate) struct Gate {
     upkeep: Upkeep,
     /// The other processes on the device, if they can be seen.
     peers: Option<Peers>,
-    /// Until when the node holds the container back, as the meter has it.
-    held_until: AtomicU64,
+    /// Until when the node holds the container back.
+    held: Option<Held>,
     /// Others have to know of waits.
     is_watched: AtomicBool,
     /// There is a limit.
@@ -83,6 +84,7 @@ impl Gate {
         live: Live,
         limit: ComputeLimit,
         peers: Option<Peers>,
+        held: Option<Held>,
     ) -> Option<Self> {
         let bucket = Bucket::new(ledger.bucket(index)?, limit.share());
         let gang = Gang::new(ledger.words_of_devices(), index.index(), number(slot.index()));
@@ -105,7 +107,7 @@ impl Gate {
             call,
             upkeep,
             peers,
-            held_until: AtomicU64::new(0),
+            held,
             is_watched: AtomicBool::new(false),
             wants_watch: AtomicBool::new(false),
             is_awaited: AtomicBool::new(false),
@@ -188,6 +190,9 @@ impl Gate {
     /// of the lock.
     fn look_around(&self, now: u64, is_launch: bool) {
         self.inherit(now);
+        if let Some(until) = self.held.as_ref().and_then(|held| held.news(now)) {
+            self.with(|inside| inside.meter.hold(until, now));
+        }
         let Some(peers) = &self.peers else { return };
         // A container that borrows gives back as soon as another one works.
         let borrows = self.with(|inside| inside.limit.borrows()) == Some(true);
@@ -203,10 +208,6 @@ impl Gate {
                 inside.meter.take_reports(peers.iter().copied(), now);
             });
         });
-        let until = peers.held_until();
-        if until > now || self.held_until.swap(until, Relaxed) != until {
-            self.with(|inside| inside.meter.hold(until, now));
-        }
     }
 
     /// Marks where the stream's work ends, and passes the mark to the meter.

@@ -6,8 +6,7 @@
 //! had nothing new then, and has no work in flight, is not read in between; where the own container borrows, every page is
 //! read, and the list is refreshed every 5 ms. All processes of another container are
 //! taken together, and their reports count only up to the share (`gpucap_core::page::share`) that the node wrote
-//! beside the page. Beside the own page the node may have written until when the container is held back
-//! (`gpucap_core::page::held`). A look waits for nothing, and takes at most a fiftieth of the time; whatever fails is ignored.
+//! beside the page. A look waits for nothing, and takes at most a fiftieth of the time; whatever fails is ignored.
 
 use crate::container::usage_page::OwnPage;
 use crate::driver::nvml::process;
@@ -45,12 +44,6 @@ struct View {
     /// No page was passed over for lack of descriptors or memory, or because there are too many.
     sees_all: bool,
     looks: Looks,
-    /// The name of the own page.
-    own: Option<CString>,
-    /// Until when the node holds the container back.
-    held_until: u64,
-    /// At the latest listing it had a file that says so. Before one it may have.
-    has_held: bool,
 }
 
 /// A page with reports for the device.
@@ -88,8 +81,6 @@ impl Reads {
 const LIST_NS: u64 = 100_000_000;
 /// The same where every page is read: a new container has its guarantee this late.
 const LIST_EVERY_NS: u64 = 5_000_000;
-/// How late a listing may be where the node holds containers back.
-const UNSEEN_NS: u64 = 1_000_000_000;
 /// How many files are opened for one listing, and how many pages are read at each look; pages that change come first.
 const MOST_FILES: usize = 1024;
 const MOST_PAGES: usize = 64;
@@ -129,11 +120,6 @@ impl Peers {
     pub(super) fn has_unreported(&self) -> bool {
         let listed = topology::nvml().and_then(|nvml| process::count(nvml, self.gpu.0));
         listed.is_some_and(|listed| listed > self.view.lock().known.saturating_add(1))
-    }
-
-    /// Returns until when the node holds the container back, as of the latest list.
-    pub(super) fn held_until(&self) -> u64 {
-        self.view.try_lock().map_or(0, |view| view.held_until)
     }
 
     /// Reads the reports, unless another thread does so or it `is_due` only later. Each is passed on under a stable
@@ -185,9 +171,8 @@ impl View {
             return;
         }
         self.sees_all = self.pages.len() <= EVERY_PAGE;
-        let Ok(directory) = Directory::open(&all.own.directory) else {
+        let Some(directory) = all.own.directory() else {
             self.sees_all = false;
-            self.sees_nothing(all, now);
             return;
         };
         self.room.resize(ROOM, 0);
@@ -238,7 +223,6 @@ impl View {
                 }
             };
             if inode == all.own.inode {
-                self.own = Some(name);
                 continue;
             }
             let header = Header::read(bytes);
@@ -251,44 +235,7 @@ impl View {
             self.pages.push(PeerPage { name, inode, seats, limit, report, processes, moves });
         }
         self.pages.sort_by_key(|page| !page.moves);
-        match self.own_left(directory, all) {
-            Ok(left_ns) => {
-                self.has_held = left_ns.is_some();
-                self.held_until = left_ns.map_or(0, |ns| now.saturating_add(ns));
-                self.listed_at = Some(now);
-            }
-            Err(_) => self.sees_nothing(all, now),
-        }
-    }
-
-    /// The files that the node has written cannot be read. If the container is held back by such a file, or may be, it is so
-    /// as long as that lasts: by using up descriptors, or in another root directory, a program could keep the process from
-    /// seeing it.
-    fn sees_nothing(&mut self, all: &Peers, now: u64) {
-        let may_be_held = all.own.by_node && (self.has_held || self.listed_at.is_none());
-        let is_late = self.listed_at.is_none_or(|at| now.saturating_sub(at) >= UNSEEN_NS);
-        if may_be_held && is_late {
-            self.held_until = self.held_until.max(now.saturating_add(LIST_NS));
-        }
-    }
-
-    /// Returns for how much longer the node holds the container back, if it has written that.
-    fn own_left(&mut self, directory: &Directory, all: &Peers) -> Result<Option<u64>, i32> {
-        // Beside a page in a user's own directory nothing counts.
-        if !all.own.by_node {
-            return Ok(None);
-        }
-        let Some(own) = &self.own else {
-            // The own page itself may be one that could not be opened.
-            return if self.sees_all { Ok(None) } else { Err(libc::EMFILE) };
-        };
-        let name = [own.to_bytes(), held::SUFFIX.as_bytes()].concat();
-        let Ok(name) = CString::new(name) else { return Ok(None) };
-        match read(directory, &name, 0, &mut self.room) {
-            Ok((_, text)) => Ok(Some(held::left_ns(text, all.gpu, sys::unix_time_ns()))),
-            Err(libc::ENOENT) => Ok(None),
-            Err(why) => Err(why),
-        }
+        self.listed_at = Some(now);
     }
 
     /// Returns what a page's container may have of the device's time; `None` if the node has written none.

@@ -3,10 +3,13 @@
  * waits after every DEPTH launches. Of the kernel `spin_ns` one launch in a hundred takes a hundred times as long as the
  * others, which no argument shows. A KERNEL that begins with `fresh` is another function for each launch. With NODES it
  * launches a graph of NODES such kernels instead. Prints how long the work kept the card busy, and how long that took by
- * the card's clock; the first quarter, in which the limit learns, is not counted, but in what all of it was. Linked with
- * -lcuda.
+ * the card's clock; the first quarter, in which the limit learns, is not counted, but in what all of it was. With
+ * NO_FILES in its environment it can open none before its first launch, with ELSEWHERE it has this root directory
+ * then. Linked with -lcuda.
  */
 #include "route.h"
+
+#include <sys/resource.h>
 
 static CUmodule module;
 static CUfunction kernel;
@@ -49,6 +52,10 @@ int main(int argc, char **argv)
         failed |= cuStreamCreate(&streams[i], 1) != 0;
     if (argc > 5)
         failed |= record(streams[0], atoi(argv[5])) != 0;
+    if (getenv("ELSEWHERE"))
+        failed |= chroot(getenv("ELSEWHERE")) != 0;
+    if (getenv("NO_FILES"))
+        failed |= setrlimit(RLIMIT_NOFILE, &(struct rlimit){ 0, 0 }) != 0;
     uint64_t length = strtoull(argv[3], NULL, 0) * 1000000, start = now(), begun = 0, busy = 0;
     for (uint64_t time = start; !failed && time < start + length; time = now()) {
         if (!begun && time > start + length / 4) {

@@ -12,7 +12,7 @@ use gpucap_core::units::Share;
 use gpucap_core::uuid::Uuid;
 use gpucap_plan::{Node, SampledExcess};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// By how much a time is to differ from what was written before it is written again.
 const WRITES_NS: u64 = 100_000_000;
@@ -70,7 +70,7 @@ impl Containers {
             for (gpu, used) in &mut container.gpus {
                 used.most = most(page.as_ref(), &container.at_start, *gpu);
             }
-            container.write(&self.directory, page, self.holds, now);
+            container.write(page, self.holds, now);
             self.known.insert(record.container.clone(), container);
         }
     }
@@ -99,7 +99,7 @@ impl Containers {
             let beyond_ns = used.excess.add(most, busy_ns, now.monotonic_ns);
             used.beyond_ns = used.beyond_ns.saturating_add(beyond_ns);
             if self.holds && container.differs(now) {
-                container.write(&self.directory, page(), true, now);
+                container.write(page(), true, now);
             }
         }
     }
@@ -138,15 +138,14 @@ impl Container {
     }
 
     /// Writes it; where the node holds no container back, that this is not. If it fails, the next look tries again.
-    fn write(&mut self, directory: &Path, page: Option<OfContainer>, holds: bool, now: Now) {
+    fn write(&mut self, page: Option<OfContainer>, holds: bool, now: Now) {
         if self.written.is_some() && !(holds && self.differs(now)) {
             return;
         }
         let Some(page) = page else { return };
         let until = if holds { self.until(now) } else { BTreeMap::new() };
         let lines: Vec<_> = until.iter().map(|(gpu, until)| (*gpu, *until)).collect();
-        let done = if holds { page.hold(directory, &lines) } else { page.release() };
-        self.written = done.is_ok().then_some(until);
+        self.written = page.hold(&lines).is_ok().then_some(until);
     }
 }
 
@@ -161,12 +160,14 @@ fn most(page: Option<&OfContainer>, at_start: &[EffectiveLimit], gpu: Uuid) -> O
 mod tests {
     use super::*;
     use crate::container::slices::Slices;
+    use crate::sys::Map;
     use gpucap_core::limits::LimitsFile;
     use gpucap_core::limits::file::{Entry, Key};
-    use gpucap_core::page::held;
+    use gpucap_core::page::held::HeldPage;
     use serde_json::json;
-    use std::fs;
+    use std::fs::{self, File};
     use std::os::unix::fs::symlink;
+    use std::path::Path;
 
     const SECOND: u64 = 1_000_000_000;
 
@@ -181,6 +182,8 @@ mod tests {
         fs::create_dir_all(&all).expect("a directory");
         for (pid, percent) in [(7, 10), (8, 100)] {
             symlink(format!("all/{pid}"), run_dir.join(format!("pages/{pid}-5"))).expect("a link");
+            fs::write(all.join(format!("{pid}.held")), [0; 4096]).expect("a page");
+            page(&run_dir, pid).get().format();
             limit(&run_dir, pid, percent);
         }
         let config = json!({"run_dir": run_dir, "sampled_excess": excess}).to_string();
@@ -205,10 +208,17 @@ mod tests {
         fs::write(file, format!("* {percent}\n")).expect("shares");
     }
 
-    /// For how many seconds it is held back; `None` if it has no file.
+    fn page(run_dir: &Path, pid: u32) -> Map<HeldPage> {
+        let file = run_dir.join(format!("pages/all/{pid}.held"));
+        let file = File::options().read(true).write(true).open(file).expect("a page");
+        Map::writable(&file).expect("mapped")
+    }
+
+    /// For how many seconds it is held back; `None` if it has no held page.
     fn held(node: &Node, pid: u32, gpu: Uuid, now: u64) -> Option<u64> {
         let file = pages::directory(node).join(format!("all/{pid}.held"));
-        Some(held::left_ns(&fs::read(file).ok()?, gpu, at(now).unix_ns).div_ceil(SECOND))
+        let page = Map::<HeldPage>::copy(&File::open(file).ok()?).expect("a page");
+        Some(page.get().left_ns(gpu, at(now).unix_ns).div_ceil(SECOND))
     }
 
     #[test]
@@ -217,12 +227,13 @@ mod tests {
             let word = if holds { "hold" } else { "report" };
             let (node, records) = node(word, word);
             // Left by another process that samples.
-            let file = pages::directory(&node).join("all/7.held");
-            fs::write(file, held::write([(Uuid([1; 16]), u64::MAX)])).expect("a file");
+            let [gpu, other] = [1, 2].map(|number| Uuid([number; 16]));
+            let left = [(gpu, at(50).unix_ns)];
+            assert!(page(Path::new(&node.run_dir), 7).get().write(&left));
+            assert_eq!(held(&node, 7, gpu, 0), Some(50));
             let mut all = Containers::new(&node);
             all.note(&records, at(0));
-            let [gpu, other] = [1, 2].map(|number| Uuid([number; 16]));
-            let file_of = |seconds| holds.then_some(seconds);
+            let file_of = |seconds| Some(if holds { seconds } else { 0 });
             assert_eq!(held(&node, 7, gpu, 0), file_of(0));
             let busy = |percent| {
                 let of = |(id, percent): (&str, u64)| (id.to_owned(), percent);
@@ -252,12 +263,13 @@ mod tests {
             limit(Path::new(&node.run_dir), 7, 50);
             all.note(&records, at(21));
             let due = (beyond_ns * 1000 / 635 - SECOND).div_ceil(SECOND);
-            assert!(held(&node, 7, gpu, 21).is_none_or(|left| left.abs_diff(due) <= 1), "{due}");
+            let left = held(&node, 7, gpu, 21);
+            assert!(!holds || left.is_some_and(|left| left.abs_diff(due) <= 1), "{left:?}, {due}");
             all.add(gpu, &busy(0), SECOND, at(40));
             assert_eq!(held(&node, 7, gpu, 40), file_of(0), "all of it has flowed in");
             // Beyond which nothing is, whatever was owed.
             all.add(gpu, &busy(100), 20 * SECOND, at(60));
-            assert!(held(&node, 7, gpu, 60).is_none_or(|left| left > 0));
+            assert_eq!(held(&node, 7, gpu, 60).is_some_and(|left| left > 0), holds);
             limit(Path::new(&node.run_dir), 7, 100);
             all.note(&records, at(61));
             assert_eq!(held(&node, 7, gpu, 61), file_of(0));

@@ -1,20 +1,32 @@
-//! Writes the held file of a container's usage page ([`gpucap_core::page::held`]): `all/NAME.held`.
+//! Makes and writes the held page of a container ([`gpucap_core::page::held`]): `all/NAME.held`.
 //!
-//! As the share file it is root's, and containers see it on a read-only mount. Where the node holds containers back each of
-//! them has one, without a line as long as it may have what it asks for: a process that cannot read it while there is one
-//! makes no launch. It goes with the page.
+//! As the share file it is root's, and containers see it on read-only mounts. It is written in place, since the container's
+//! processes have it mapped, and goes with the usage page.
 
-use super::share::{names, remove_if_there};
-use super::store::{ALL, with_room};
-use crate::sys::at;
-use gpucap_core::page::{held, share};
+use super::share::names;
+use super::store::ALL;
+use crate::sys::Map;
+use crate::sys::at::{self, OFlags};
+use gpucap_core::page::{held, held::HeldPage, share};
 use gpucap_core::units::Share;
 use gpucap_core::uuid::Uuid;
-use std::ffi::CString;
-use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::ffi::{CStr, CString};
+use std::fs::{self, File, Permissions};
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+
+/// Makes it, with its memory allocated, or finds the one that a hook has made for this container before.
+pub(super) fn make(all: &File, page: &CStr) -> io::Result<File> {
+    let [_, name] = names(page, held::SUFFIX)?;
+    let file = at::open(all, &name, OFlags::RDWR | OFlags::CREATE, 0o644)?;
+    // Every user of the container reads it.
+    file.set_permissions(Permissions::from_mode(0o644))?;
+    at::allocate(&file, HeldPage::SIZE)?;
+    Map::<HeldPage>::writable(&file)?.get().format();
+    Ok(file)
+}
 
 /// The page of a container, by its first process.
 #[derive(Debug)]
@@ -37,26 +49,24 @@ impl OfContainer {
     /// Returns the most that the container may have of a GPU's time; `None` if that is not known.
     pub(crate) fn most(&self, gpu: Uuid) -> Option<Share> {
         let [_, name] = names(&self.page, share::SUFFIX).ok()?;
-        let file = at::open(&self.all, &name, at::OFlags::RDONLY, 0).ok()?;
+        let file = at::open(&self.all, &name, OFlags::RDONLY, 0).ok()?;
         let mut text = Vec::new();
         file.take(share::MAX_BYTES as u64 + 1).read_to_end(&mut text).ok()?;
         Some(share::limit_of(&text, gpu)?.most())
     }
 
-    /// Does not hold the container back, whatever was written before.
-    pub(crate) fn release(&self) -> io::Result<()> {
+    /// Holds the container back until these times, and not from any other GPU.
+    ///
+    /// # Errors
+    /// It has no held page, as those that an earlier hook made, or too many GPUs.
+    pub(crate) fn hold(&self, until: &[(Uuid, u64)]) -> io::Result<()> {
         let [_, name] = names(&self.page, held::SUFFIX)?;
-        remove_if_there(&self.all, &name)
-    }
-
-    /// Holds the container back until these times.
-    pub(crate) fn hold(&self, directory: &Path, until: &[(Uuid, u64)]) -> io::Result<()> {
-        let [new, name] = names(&self.page, held::SUFFIX)?;
-        let text = held::write(until.iter().copied());
-        with_room(directory, || {
-            drop(at::remove(&self.all, &new, false));
-            at::create(&self.all, &new, 0o644)?.write_all(text.as_bytes())
-        })?;
-        at::rename(&self.all, &new, &name)
+        let file = at::open(&self.all, &name, OFlags::RDWR, 0)?;
+        if file.metadata()?.len() < HeldPage::SIZE {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let page = Map::<HeldPage>::writable(&file)?;
+        let is_written = page.get().is_known() && page.get().write(until);
+        if is_written { Ok(()) } else { Err(io::Error::other("it has no room for them")) }
     }
 }

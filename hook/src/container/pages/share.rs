@@ -5,7 +5,7 @@
 //! [`ShareFile::publish`]: the first takes the memory that the second needs, which `gpucap limit` calls when it sees the
 //! container's files in place of the host's.
 
-use super::store::{ALL, lock, with_room};
+use super::store::{ALL, is_mounted, lock, with_room};
 use crate::container::records;
 use crate::sys::at;
 use gpucap_core::limits::file::Key;
@@ -53,6 +53,9 @@ impl ShareFile {
         record.check()?;
         let page = CString::new(page.file_name().unwrap_or_default().as_bytes())?;
         let all = File::open(directory.join(ALL))?;
+        if !is_mounted(&lock, &all)? {
+            return Err(io::Error::other("this mount namespace does not have their file system"));
+        }
         let file = with_room(directory, || Self::prepare(all.try_clone()?, &page))?;
         Ok(Some(Self { _lock: Some(lock), ..file }))
     }

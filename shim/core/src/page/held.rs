@@ -1,73 +1,179 @@
-//! The held file: until when a container is to have no more of a GPU's time, by the driver's samples of it
+//! The held page: until when a container is to have no more of a GPU's time, by the driver's samples of it
 //! ([`excess`](super::excess)).
 //!
-//! The node writes it beside the container's usage page, as `/.gpucap/pages/NAME.held`, and no container can write it. Where
-//! the node holds containers back each has one, without lines as long as it may have what it asks for.
+//! The hook makes one for each container that has a usage page, and puts it there as `/.gpucap/held`: a file of the host on a
+//! mount that the container can only read. A process maps it with its first device, so nothing that the process or its
+//! container does later (no descriptor left, another root directory) keeps what the node writes from being seen.
 //!
 //! ```text
-//! GPU-00112233-4455-6677-8899-aabbccddeeff 1764403200123456789
+//! 0     magic, version, 2 reserved words
+//! 32    127 x 32 B: the GPU (two halves of its UUID), a time in ns since 1970, reserved
 //! ```
 //!
-//! One line for each GPU: its name, and a time in ns since 1970, which is the same in each time namespace. The node writes it
-//! again as it comes to differ, by its clock being set, too. At most [`MAX_LINES`] lines.
+//! The time is the same in each time namespace. The node writes it again as it comes to differ, by its clock being set, too.
+//! One process of the node writes; an entry is taken by a GPU once, and free as long as its UUID is zero.
 
 use super::excess::MOST_HELD_NS;
-use super::share::{MAX_BYTES, MAX_LINES};
-use crate::uuid::{DeviceName, Uuid};
-use core::fmt::Write;
+use crate::sync::Word;
+use crate::uuid::Uuid;
 
-/// What follows the name of a usage page in the name of its held file.
+/// Its path in a container.
+pub const PATH: &str = "/.gpucap/held";
+/// What follows the name of a usage page in the name of its held page on the host.
 pub const SUFFIX: &str = ".held";
+/// The first word of a page that has been laid out.
+pub const MAGIC: u64 = u64::from_le_bytes(*b"gpucapHD");
+/// The layout that this crate reads and writes.
+pub const VERSION: u64 = 1;
+/// How many GPUs it has room for.
+pub const ENTRIES: usize = 127;
 
-/// Returns the text of the file.
-pub fn write(until: impl IntoIterator<Item = (Uuid, u64)>) -> String {
-    let mut text = String::new();
-    for (gpu, until) in until.into_iter().take(MAX_LINES) {
-        // Writing to a String cannot fail.
-        let _ = writeln!(text, "{} {until}", gpu.gpu());
-    }
-    text
+/// The page.
+#[derive(Debug)]
+#[repr(C)]
+pub struct HeldPage {
+    magic: Word,
+    version: Word,
+    _reserved: [Word; 2],
+    entries: [Entry; ENTRIES],
 }
 
-/// Returns for how long from `now_ns` since 1970 a GPU is not to be had; 0 if there is no line for it, or if the file is too
-/// long. A time that is farther off than any that the node writes is one of another clock: it does not count.
-#[must_use]
-pub fn left_ns(bytes: &[u8], gpu: Uuid, now_ns: u64) -> u64 {
-    if bytes.len() > MAX_BYTES {
-        return 0;
-    }
-    let line = |line| {
-        let (name, until) = core::str::from_utf8(line).ok()?.split_once(' ')?;
-        let is_it = name.parse::<DeviceName>().is_ok_and(|name| name.uuid == gpu);
-        if is_it { until.parse::<u64>().ok() } else { None }
-    };
-    let until = bytes.split(|&byte| byte == b'\n').take(MAX_LINES).find_map(line);
-    let left_ns = until.unwrap_or(0).saturating_sub(now_ns);
-    if left_ns <= MOST_HELD_NS.saturating_add(SLACK_NS) { left_ns } else { 0 }
+#[derive(Debug, Default)]
+#[repr(C)]
+struct Entry {
+    gpu: [Word; 2],
+    until: Word,
+    _reserved: Word,
 }
 
+#[cfg(not(loom))]
+const _: () = assert!(size_of::<HeldPage>() == 4096);
+
+/// What a free entry has for a GPU.
+const FREE: [u64; 2] = [0; 2];
 /// By how much a time may be farther off because the clock was set by a little in the mean time.
 const SLACK_NS: u64 = 60_000_000_000;
+
+impl HeldPage {
+    /// The length of the file.
+    pub const SIZE: u64 = size_of::<Self>() as u64;
+
+    /// Makes a zeroed file a page; one that is a page already stays as it is.
+    pub fn format(&self) {
+        self.version.store(VERSION);
+        self.magic.store(MAGIC);
+    }
+
+    /// Whether this is a page that this version understands.
+    #[must_use]
+    pub fn is_known(&self) -> bool {
+        self.magic.load() == MAGIC && self.version.load() == VERSION
+    }
+
+    /// Says until when these GPUs are not to be had, in ns since 1970; every other one may be. `false`: there is no room for
+    /// some of them.
+    #[must_use]
+    pub fn write(&self, until: &[(Uuid, u64)]) -> bool {
+        let of = |entry: &Entry| until.iter().find(|(gpu, _)| gpu.halves() == entry.gpu());
+        let time = |entry| of(entry).map_or(0, |(_, until)| *until);
+        self.entries.iter().for_each(|entry| entry.until.store(time(entry)));
+        until.iter().fold(true, |has_room, &(gpu, until)| self.add(gpu, until) && has_room)
+    }
+
+    /// Gives a GPU an entry, unless it has one.
+    fn add(&self, gpu: Uuid, until: u64) -> bool {
+        if self.find(gpu.halves()).is_some() {
+            return true;
+        }
+        let Some(free) = self.find(FREE) else { return false };
+        // Last the name, so that a reader that finds it finds the time.
+        free.until.store(until);
+        free.gpu.iter().zip(gpu.halves()).for_each(|(word, half)| word.store(half));
+        true
+    }
+
+    /// Returns for how long from `now_ns` since 1970 a GPU is not to be had; 0 if it may be. A time that is farther off than
+    /// any that the node writes is one of another clock: it does not count.
+    #[must_use]
+    pub fn left_ns(&self, gpu: Uuid, now_ns: u64) -> u64 {
+        let until = self.find(gpu.halves()).map_or(0, |entry| entry.until.load());
+        let left_ns = until.saturating_sub(now_ns);
+        if left_ns <= MOST_HELD_NS.saturating_add(SLACK_NS) { left_ns } else { 0 }
+    }
+
+    /// The entry of a GPU. Behind the first free one there is none.
+    fn find(&self, gpu: [u64; 2]) -> Option<&Entry> {
+        let mut entries = self.entries.iter().map(|entry| (entry.gpu(), entry));
+        let found = entries.find(|(of, _)| *of == gpu || *of == FREE);
+        found.filter(|(of, _)| *of == gpu).map(|(_, entry)| entry)
+    }
+}
+
+impl Entry {
+    fn gpu(&self) -> [u64; 2] {
+        self.gpu.each_ref().map(Word::load)
+    }
+}
 
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn empty() -> HeldPage {
+        HeldPage {
+            magic: Word::default(),
+            version: Word::default(),
+            _reserved: Default::default(),
+            entries: core::array::from_fn(|_| Entry::default()),
+        }
+    }
+
+    fn uuid(number: usize) -> Uuid {
+        Uuid([u8::try_from(number).expect("few"); 16])
+    }
+
     #[test]
-    fn each_gpu_has_a_line() {
-        let uuid = |number| Uuid([number; 16]);
-        let text = write([(uuid(0x11), 105), (uuid(0x22), u64::MAX), (uuid(0x33), 99)]);
-        assert!(text.starts_with("GPU-11111111-1111-1111-1111-111111111111 105\n"), "{text}");
-        let of = |number| left_ns(text.as_bytes(), uuid(number), 100);
+    fn each_gpu_has_a_time() {
+        let page = empty();
+        assert!(!page.is_known());
+        page.format();
+        assert!(page.is_known());
+        let left = || [1, 2, 3, 4].map(|gpu| page.left_ns(uuid(gpu), 100));
         // The second is of another clock, the third is past, and the fourth has none.
-        assert_eq!([0x11, 0x22, 0x33, 0x44].map(of), [5, 0, 0, 0]);
+        assert!(page.write(&[(1, 105), (2, u64::MAX), (3, 99)].map(|(gpu, at)| (uuid(gpu), at))));
+        assert_eq!(left(), [5, 0, 0, 0]);
+        assert!(page.write(&[(4, 103), (3, 101)].map(|(gpu, at)| (uuid(gpu), at))));
+        assert_eq!(left(), [0, 0, 1, 3]);
+        assert!(page.write(&[]));
+        assert_eq!(left(), [0; 4]);
+    }
+
+    #[test]
+    fn gpus_for_which_there_is_no_room_are_named() {
+        let page = empty();
+        let all: Vec<_> = (1..=ENTRIES).map(|gpu| (uuid(gpu), 7)).collect();
+        assert!(page.write(&all));
+        assert!(!page.write(&[(uuid(ENTRIES + 1), 7), (uuid(ENTRIES), 9)]));
+        assert_eq!([1, ENTRIES, ENTRIES + 1].map(|gpu| page.left_ns(uuid(gpu), 0)), [0, 9, 0]);
     }
 
     proptest! {
         #[test]
-        fn any_bytes_are_harmless(bytes: Vec<u8>) {
-            let _ = left_ns(&bytes, Uuid([0; 16]), 0);
+        fn any_content_is_harmless(words: [[u64; 4]; 8], gpu: [u8; 16]) {
+            let page = empty();
+            for (entry, [first, second, until, _]) in page.entries.iter().zip(words) {
+                entry.gpu[0].store(first);
+                entry.gpu[1].store(second);
+                entry.until.store(until);
+            }
+            let [first, second, ..] = words[0];
+            let named = u128::from(first) << 64 | u128::from(second);
+            for gpu in [Uuid(gpu), Uuid(named.to_be_bytes())] {
+                prop_assert!(page.left_ns(gpu, 0) <= MOST_HELD_NS + SLACK_NS);
+                prop_assert!(page.write(&[(gpu, 5)]));
+                prop_assert_eq!(page.left_ns(gpu, 2), 3);
+            }
         }
     }
 }
