@@ -83,6 +83,7 @@ fn hidden(runtime: Runtime) -> Result {
     expect(is_seen, || format!("{reported:.1} %, {excess} s, {:?} pages", held_pages(&node)))?;
     first.end()?;
     drop(sampler);
+    node.swept(&container)?;
     let container = self::container(&node, "hold")?;
     let mut first = start(&container)?;
     let sampler = node.sampler(&container)?;
