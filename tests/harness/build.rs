@@ -6,6 +6,7 @@
 
 use crate::{Result, Stop, program::project};
 use std::env;
+use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -114,6 +115,15 @@ impl Build {
         let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         cargo.current_dir(project()).args(["build", "--quiet", "--profile", profile]);
         cargo.args(packages).env("CARGO_TARGET_DIR", target);
+        // What cargo has set for this program. The build script of `ring` takes it for a change, here and in the next build
+        // by hand: all that stands on it was built again each time, for minutes.
+        let of_this = |name: &OsString| {
+            let name = name.to_string_lossy();
+            name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")
+        };
+        env::vars_os().map(|(name, _)| name).filter(of_this).for_each(|name| {
+            cargo.env_remove(name);
+        });
         if let Some(flags) = flags {
             cargo.env("RUSTFLAGS", flags);
         }
