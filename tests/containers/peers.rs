@@ -214,9 +214,11 @@ fn writes(container: &Container, node: &Arc<Node>) -> Result {
     let mut actor = start(container)?;
     is_limited(&mut actor)?;
     shell(container, "echo told 1<>/.gpucap/page")?;
-    let page = fs::read_dir(node.inside("run/pages/all"))?.next().transpose()?;
-    let page = page.ok_or_else(|| Stop::fail("there is no page"))?;
-    let begins = fs::read(page.path())?;
+    // What the node has written beside it has an ending.
+    let pages = fs::read_dir(node.inside("run/pages/all"))?.flatten().map(|file| file.path());
+    let mut pages = pages.filter(|file| file.extension().is_none());
+    let page = pages.next().ok_or_else(|| Stop::fail("there is no page"))?;
+    let begins = fs::read(page)?;
     expect(begins.starts_with(b"told\n") && begins.len() == LENGTH, || {
         format!("{} bytes: {:?}", begins.len(), &begins[..8.min(begins.len())])
     })?;

@@ -104,8 +104,8 @@ fn swept(runtime: Runtime) -> Result {
     expect(node.published().len() == 1, || "it leaves its page".into())?;
     let removed = node.swept(&container)?;
     let files = fs::read_dir(node.node.inside("run/pages/all"))?.count();
-    // The container's page and its shares.
-    expect(removed == 1 && node.published().is_empty() && files == 2, || {
+    // The container's page, its shares and its held page.
+    expect(removed == 1 && node.published().is_empty() && files == 3, || {
         format!("{removed} removed, {files} files, {:?}", node.published())
     })?;
     expect(node.swept(&container)? == 0, || "it removes twice".into())?;
