@@ -13,9 +13,9 @@ pub(crate) mod record;
 
 use crate::budget::device::{Device, Standing};
 use crate::container::attendance::Attendance;
-use crate::container::ledger_file;
 use crate::container::live_limits::InForce;
 use crate::container::mapped_page::Unresolved;
+use crate::container::{held_page, ledger_file, usage_page};
 use crate::driver::{self, DriverCopy};
 use crate::state::{self, Policy, Problem};
 use crate::sys;
@@ -52,7 +52,13 @@ impl Budget {
         ledger_file::has_its_clocks(ledger)?;
         // Found where the ledger was, whatever root or user the program takes until it first uses a device; what is
         // wrong with it is reported then.
-        drop(policy.limits.as_ref().map(InForce::of));
+        if let Some(limits) = &policy.limits {
+            drop(InForce::of(limits));
+            if limits.has_file() && limits.has_compute() {
+                drop(held_page::own());
+                let _ = usage_page::own(policy);
+            }
+        }
         let slot = ledger
             .claim(ledger_file::own_identity()?, sys::boot_time_ns(), &ledger_file::alive)
             .map_err(|_full| "ledger: no place for another process")?;

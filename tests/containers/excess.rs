@@ -15,8 +15,9 @@ use gpucap_tests::{Program, Result, Stop};
 use libtest_mimic::Trial;
 use serde_json::json;
 use std::fs;
+use std::os::unix::fs::FileExt;
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 pub(crate) fn trials() -> Vec<Trial> {
     trials_of(&[
@@ -100,7 +101,9 @@ fn hidden(runtime: Runtime) -> Result {
 
 fn raised(runtime: Runtime) -> Result {
     let node = Sampled::new(runtime)?;
-    let container = container(&node, "hold")?;
+    // Its children that have ended cannot be told from living ones without a `/proc`: their contexts stay charged.
+    let container = container(&node, "hold")?.env("GPU_MEM_LIMIT=20Gi");
+    let container = node.with_elsewhere(container)?;
     let mut first = start(&container)?;
     let sampler = node.sampler(&container)?;
     // Nothing that the container can write or do has a say in it: not its usage page either.
@@ -116,7 +119,29 @@ fn raised(runtime: Runtime) -> Result {
     println!("{got:.1} of 50 % once that is the limit");
     let metrics = sampler.metrics().unwrap_or_default();
     expect(got > 40.0, || format!("{got:.1} %\n{metrics}"))?;
+    drop(sampler);
+    // Also a program that runs already, and not for longer than the page says: in the middle of it for half of the time.
+    let part = std::thread::scope(|scope| {
+        let part = scope.spawn(|| share(&container, &["k_10us", "1000", "12000"]));
+        sleep(Duration::from_secs(5));
+        let written = hold_for(&node, Duration::from_millis(4500));
+        written.and(part.join().map_err(|_| Stop::fail("it panicked"))?)
+    })?;
+    println!("{part:.1} of 50 % where it is held back for half of the time");
+    expect((15.0..=35.0).contains(&part), || format!("{part:.1} of 25 %"))?;
     first.end().map(drop)
+}
+
+/// Writes into the held page that there is until when its container is held back from its GPU.
+fn hold_for(node: &Sampled, time: Duration) -> Result {
+    let files = fs::read_dir(node.node.inside("run/pages/all"))?.flatten().map(|file| file.path());
+    let page = files.into_iter().find(|file| file.extension().is_some_and(|it| it == "held"));
+    let page = page.ok_or_else(|| Stop::fail("there is no held page"))?;
+    let until = SystemTime::now() + time;
+    let until = until.duration_since(UNIX_EPOCH).map_err(|_| Stop::fail("before 1970"))?;
+    let until = u64::try_from(until.as_nanos()).map_err(|_| Stop::fail("far off"))?;
+    let file = fs::File::options().write(true).open(page)?;
+    Ok(file.write_all_at(&until.to_le_bytes(), 48)?)
 }
 
 fn beside(runtime: Runtime) -> Result {

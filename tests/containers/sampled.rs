@@ -103,6 +103,16 @@ impl Sampled {
         Ok(container.env("STUB_GPU_DIR=/card"))
     }
 
+    /// The same with a second root directory in it, `/elsewhere`, that has the card and empty places for usage pages.
+    pub(crate) fn with_elsewhere(&self, container: Container) -> Result<Container> {
+        let root = container.root().join("elsewhere");
+        for directory in [".gpucap/pages", "card", "tmp"] {
+            fs::create_dir_all(root.join(directory))?;
+        }
+        fs::write(root.join(".gpucap/page"), "")?;
+        Ok(container.mount(&self.installed.card(), "/elsewhere/card", "rw"))
+    }
+
     /// A program of the machine, without gpucap, that keeps the card busy until it is dropped.
     pub(crate) fn unmanaged(&self) -> Result<Actor> {
         // Then it is in a cgroup of the container, whose processes never count as unmanaged.

@@ -16,6 +16,10 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("formats: a container's ledger of another version allows nothing", ledger_by_hook),
         trial("formats: a ledger of another version and length allows nothing", ledger_by_hand),
         trial("formats: a live page of another version allows nothing", live),
+        trial(
+            "formats: a held page of another version allows nothing, and an empty one is none",
+            held,
+        ),
         trial("formats: what is added without a new version leaves every limit", additions),
         trial("formats: status says of which version a ledger is, and goes on", status),
         trial("formats: a ledger of another version is not swept", not_swept),
@@ -111,6 +115,25 @@ fn live() -> Result {
         fs::write(run.directory().join("limits/live"), page)?;
         refused(&run, &["/.gpucap/live", "version"])?;
         unnoticed(&run)?;
+    }
+    Ok(())
+}
+
+/// The held page, of a container with a compute limit; the empty file is one on which a hook could not mount any.
+fn held() -> Result {
+    let with = |page: &[u8]| -> Result<Run> {
+        let run = under(&limits_text(&format!("{TWO_GIB}core=30%\n")))?;
+        fs::write(run.directory().join("limits/held"), page)?;
+        Ok(run)
+    };
+    let page = |version: u64| [b"gpucapHD".as_slice(), &version.to_le_bytes(), &[0; 4080]].concat();
+    for version in OTHERS {
+        refused(&with(&page(version))?, &["/.gpucap/held", "version"])?;
+        unnoticed(&with(&page(version))?)?;
+    }
+    refused(&with(&page(1)[..100])?, &["/.gpucap/held has not the size of a page"])?;
+    for good in [&[], page(1).as_slice()] {
+        with(good)?.start()?.expect(&[("init", SUCCESS), ("context 0", SUCCESS)])?;
     }
     Ok(())
 }

@@ -6,7 +6,7 @@
 //!   live                what the node has changed about it since
 //!   ledger              the container's ledger: the one file that its processes write
 //!   libgpucap.so        the host's library, mounted
-//!   page, pages         the places of the usage pages, if it has one ([`crate::container::pages`])
+//!   page, held, pages   the places of its pages and of all usage pages, if it has one ([`crate::container::pages`])
 //!   preload, nix, opencl     sources of the mounts below
 //! /etc/ld.so.preload    our line, then what the image had there
 //! /etc/ld-nix.so.preload    the same for the loader of Nix, where there is a /nix/store

@@ -68,6 +68,11 @@ impl Uuid {
         DeviceName { kind: Kind::Mig, uuid: self }
     }
 
+    /// Of two words, as [`halves`](Self::halves) has them.
+    pub(crate) fn of_halves([high, low]: [u64; 2]) -> Self {
+        Self((u128::from(high) << 64 | u128::from(low)).to_be_bytes())
+    }
+
     /// As two words, for memory that processes share.
     pub(crate) fn halves(self) -> [u64; 2] {
         let all = u128::from_be_bytes(self.0);

@@ -2,7 +2,7 @@
 
 use super::mapped_page::{Unresolved, of_node};
 use crate::sys;
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use gpucap_core::page::held::{HeldPage, PATH};
 use gpucap_core::uuid::Uuid;
 use once_cell::race::OnceBox;
@@ -11,25 +11,36 @@ use once_cell::race::OnceBox;
 pub(crate) struct Held {
     page: &'static HeldPage,
     gpu: Uuid,
-    /// The latest that was passed on.
-    known: AtomicU64,
+    /// That it holds the container back was passed on, and not yet that this is over.
+    is_held: AtomicBool,
+}
+
+/// That of the container; `None` if the node gave it none. Found before the first device is looked at.
+///
+/// # Errors
+/// There is one, and it cannot be used.
+pub(crate) fn own() -> Result<Option<&'static HeldPage>, Unresolved> {
+    static PAGE: OnceBox<Option<&'static HeldPage>> = OnceBox::new();
+    PAGE.get_or_try_init(|| of_node(PATH).map(Box::new)).copied()
 }
 
 impl Held {
-    /// That of the container; `None` if the node gave it none.
+    /// What the container's says of this one.
     ///
     /// # Errors
     /// There is one, and it cannot be used.
     pub(crate) fn of(gpu: Uuid) -> Result<Option<Self>, Unresolved> {
-        static PAGE: OnceBox<Option<&'static HeldPage>> = OnceBox::new();
-        let page = PAGE.get_or_try_init(|| of_node(PATH).map(Box::new))?;
-        Ok(page.map(|page| Self { page, gpu, known: AtomicU64::new(0) }))
+        Ok(own()?.map(|page| Self { page, gpu, is_held: AtomicBool::new(false) }))
     }
 
-    /// Until when the container is to have no more of it, by the monotonic clock, 0 if it may; `None` if that is nothing new.
-    pub(crate) fn news(&self, now: u64) -> Option<u64> {
+    /// Passes on until when the container is to have no more of it, by the monotonic clock; once 0, when that is over. `None`
+    /// of `hold`: it could not be passed on.
+    pub(crate) fn pass_on(&self, now: u64, hold: impl FnOnce(u64) -> Option<()>) {
         let left_ns = self.page.left_ns(self.gpu, sys::unix_time_ns());
-        let until = if left_ns == 0 { 0 } else { now.saturating_add(left_ns) };
-        (self.known.swap(until, Relaxed) != until).then_some(until)
+        let is_held = left_ns > 0;
+        let until = if is_held { now.saturating_add(left_ns) } else { 0 };
+        if (is_held || self.is_held.load(Relaxed)) && hold(until).is_some() {
+            self.is_held.store(is_held, Relaxed);
+        }
     }
 }

@@ -1,11 +1,11 @@
 //! The live page, which says what has changed about the limits since they were set: of a container the node writes it, of
 //! a `gpucap run` its user.
 //!
-//! Mapped when the first device is looked at ([`mapped_page`](super::mapped_page)); after that a change is seen by reading a
+//! Mapped before the first device is looked at ([`mapped_page`](super::mapped_page)); after that a change is seen by reading a
 //! word. That of a run stands in the run's own file, with the limits that the run was started with: a process can only lower
 //! these. It is a file of the user who has set the variables, and means nothing beside a limits file.
 
-use super::mapped_page::{Unresolved, is_lack, map, not_opened, of_node};
+use super::mapped_page::{Unresolved, cannot, is_lack, map, of_node};
 use crate::sys::{self, Directory};
 use gpucap_core::limits::live::{LiveEntries, LivePage, PATH};
 use gpucap_core::limits::{Broken, DeviceFacts, Limits, Resolved, run};
@@ -98,16 +98,16 @@ fn of_run(limits: &Limits) -> Result<Option<Page>, Unresolved> {
     let string = |text: &str| CString::new(text).map_err(|_| failed("is no path"));
     let directory = match Directory::open(&string(&directory)?) {
         Ok(directory) if directory.is_own() => directory,
-        Err(error) if is_lack(error) => return Err(not_opened(&path, error)),
+        Err(error) if is_lack(error) => return Err(cannot(&path, "opened", error)),
         _ => return Ok(None),
     };
     let file = match directory.file(&string(name)?, libc::O_RDONLY | libc::O_NONBLOCK) {
         Ok(file) => file,
         Err(libc::ENOENT) => return Ok(None), // a run that was not given one
-        Err(error) => return Err(not_opened(&path, error)),
+        Err(error) => return Err(cannot(&path, "opened", error)),
     };
     // It belongs to the user of this process, who may end it anyhow.
-    let page = map(&file, |owner| owner == sys::uid()).map_err(|why| failed(&why))?;
+    let page = map(&file, &path, |owner| owner == sys::uid())?;
     let mut text = vec![0; run::MOST_BYTES.saturating_sub(run::TEXT)];
     let length = file.read_at(run::TEXT, &mut text);
     text.truncate(length);

@@ -59,7 +59,7 @@ pub(super) fn of_node<T: Words>(path: &str) -> Result<Option<&'static T>, Unreso
     let file = match File::open(&name, libc::O_RDONLY | libc::O_NONBLOCK) {
         Ok(file) => file,
         Err(libc::ENOENT) => return Ok(None),
-        Err(error) => return Err(not_opened(path, error)),
+        Err(error) => return Err(cannot(path, "opened", error)),
     };
     if !sys::on_read_only_mount(&name) {
         return Err(failed("can be written by the container").into());
@@ -68,32 +68,38 @@ pub(super) fn of_node<T: Words>(path: &str) -> Result<Option<&'static T>, Unreso
         return Ok(None);
     }
     // The node does not shorten it.
-    map(&file, |_| true).map(Some).map_err(|why| failed(&why).into())
+    map(&file, path, |_| true).map(Some)
 }
 
-/// Maps the page with which a file begins, that is shortened by none but who may end this process anyhow. `may_own` is asked for
-/// its owner.
+/// Maps the page with which the file at this path begins, that is shortened by none but who may end this process anyhow.
+/// `may_own` is asked for its owner.
+///
+/// # Errors
+/// It cannot be used.
 pub(super) fn map<T: Words>(
     file: &File,
+    path: &str,
     may_own: impl Fn(u32) -> bool,
-) -> Result<&'static T, String> {
+) -> Result<&'static T, Unresolved> {
+    let failed = |what: &str| Unresolved::Broken(format!("limits: {path} {what}"));
     let size = size_of::<T>() as u64;
     match file.owner_and_size() {
-        Ok((owner, _)) if !may_own(owner) => return Err(format!("belongs to user {owner}")),
+        Ok((owner, _)) if !may_own(owner) => {
+            return Err(failed(&format!("belongs to user {owner}")));
+        }
         Ok((_, bytes)) if bytes >= size => {}
-        _ => return Err("has not the size of a page".into()),
+        _ => return Err(failed("has not the size of a page")),
     }
-    let cannot = |error| format!("cannot be mapped: {}", Errno(error));
-    let map: *mut c_void = file.map_to_read(size).map_err(cannot)?;
+    let map: *mut c_void = file.map_to_read(size).map_err(|error| cannot(path, "mapped", error))?;
     // SAFETY: the mapping is page-aligned, as long as the structure and never taken down; the caller promises that the file
     // stays as long as that. `Words` promises that every content is valid, and we only load.
     let page = unsafe { &*map.cast::<T>() };
-    if page.is_known() { Ok(page) } else { Err("is not a page of this version".into()) }
+    if page.is_known() { Ok(page) } else { Err(failed("is not a page of this version")) }
 }
 
-/// Why a page could not be opened.
-pub(super) fn not_opened(path: &str, error: i32) -> Unresolved {
-    let text = format!("limits: {path} cannot be opened: {}", Errno(error));
+/// Why a page cannot be opened or mapped.
+pub(super) fn cannot(path: &str, be: &str, error: i32) -> Unresolved {
+    let text = format!("limits: {path} cannot be {be}: {}", Errno(error));
     if is_lack(error) { Unresolved::ForNow(text) } else { Unresolved::Broken(text) }
 }
 

@@ -1,10 +1,11 @@
 //! This budget's usage page, in which its processes publish their use of a device for all others: its path and
 //! mapping.
 //!
-//! Laid out by [`gpucap_core::page`], written and read by [`throttle`](crate::throttle). Opened when the first device
-//! with a compute limit is made, mapped once per process and never unmapped: a process without a compute limit does
-//! not open it, and a child made by `fork` continues with the same page, in a seat of its own. A page with any fault
-//! is not used, and the limit holds without: presence is charged then.
+//! Laid out by [`gpucap_core::page`], written and read by [`throttle`](crate::throttle). That of a container
+//! is opened where its ledger is found, that of a run when the first device with a compute limit is made. It is mapped once
+//! per process and never unmapped: a process without a compute limit does not open it, and a child made by `fork`
+//! continues with the same page, in a seat of its own. A page with any fault is not used, and the limit holds without:
+//! presence is charged then.
 
 use crate::container::ledger_file;
 use crate::state::Policy;

@@ -190,8 +190,8 @@ impl Gate {
     /// of the lock.
     fn look_around(&self, now: u64, is_launch: bool) {
         self.inherit(now);
-        if let Some(until) = self.held.as_ref().and_then(|held| held.news(now)) {
-            self.with(|inside| inside.meter.hold(until, now));
+        if let Some(held) = &self.held {
+            held.pass_on(now, |until| self.with(|inside| inside.meter.hold(until, now)));
         }
         let Some(peers) = &self.peers else { return };
         // A container that borrows gives back as soon as another one works.

@@ -4,8 +4,8 @@
  * others, which no argument shows. A KERNEL that begins with `fresh` is another function for each launch. With NODES it
  * launches a graph of NODES such kernels instead. Prints how long the work kept the card busy, and how long that took by
  * the card's clock; the first quarter, in which the limit learns, is not counted, but in what all of it was. With
- * NO_FILES in its environment it can open none before its first launch, with ELSEWHERE it has this root directory
- * then. Linked with -lcuda.
+ * NO_FILES in its environment it can open none from its first launch on; with ELSEWHERE it has this root directory from its
+ * cuInit on. Linked with -lcuda.
  */
 #include "route.h"
 
@@ -43,7 +43,8 @@ int main(int argc, char **argv)
     void *stub = some(dlopen("libcuda.so.1", RTLD_NOW), "libcuda");
     uint64_t (*now)(void) = (uint64_t(*)(void))some(dlsym(stub, "stubNow"), "stubNow");
     uint64_t (*busy_of)(unsigned int, unsigned int) = dlsym(stub, "stubBusyOf");
-    if (argc < 4 || cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context) ||
+    const char *root = getenv("ELSEWHERE");
+    if (argc < 4 || cuInit(0) || (root && chroot(root)) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context) ||
         cuModuleLoadData(&module, "image") || cuModuleGetFunction(&kernel, module, argv[1]))
         return 1;
     fresh = strncmp(argv[1], "fresh", 5) ? NULL : argv[1];
@@ -52,8 +53,6 @@ int main(int argc, char **argv)
         failed |= cuStreamCreate(&streams[i], 1) != 0;
     if (argc > 5)
         failed |= record(streams[0], atoi(argv[5])) != 0;
-    if (getenv("ELSEWHERE"))
-        failed |= chroot(getenv("ELSEWHERE")) != 0;
     if (getenv("NO_FILES"))
         failed |= setrlimit(RLIMIT_NOFILE, &(struct rlimit){ 0, 0 }) != 0;
     uint64_t length = strtoull(argv[3], NULL, 0) * 1000000, start = now(), begun = 0, busy = 0;

@@ -1,8 +1,9 @@
 /*
  * stopped MILLISECONDS TOTAL [blind]: until TOTAL milliseconds have passed, has one child after the other launch a function
  * that takes 10 us six times, wait for each, launch it once more so that it takes MILLISECONDS, and stop itself. The child is
- * killed when that is over: neither the library in it nor any later process has seen it. `blind`: once it has a stream, a
- * child is in another root directory and can open no file, and one whose launches are not admitted ends after two seconds. Prints what the GPU did, as `busy`,
+ * killed when that is over: neither the library in it nor any later process has seen it. `blind`: from
+ * its cuInit on a child has the root directory /elsewhere, and once it has a stream it can open no file; one whose launches
+ * are not admitted ends after two seconds. Prints what the GPU did, as `busy`,
  * and what has passed, as `clock`, in ns. Linked with -lcuda.
  */
 #include "route.h"
@@ -28,11 +29,11 @@ static int child(uint64_t length, int is_blind)
     CUstream stream;
     uint64_t ns = 10000;
     void *params[] = { &ns };
-    if (cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context)
+    if (cuInit(0) || (is_blind && chroot("/elsewhere")) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context)
         || cuModuleLoadData(&module, "image") || cuModuleGetFunction(&kernel, module, "spin_ns")
         || cuStreamCreate(&stream, 1))
         return 1;
-    if (is_blind && (alarm(2) || chroot("/proc") || setrlimit(RLIMIT_NOFILE, &(struct rlimit){ 0, 0 })))
+    if (is_blind && (alarm(2) || setrlimit(RLIMIT_NOFILE, &(struct rlimit){ 0, 0 })))
         return 1;
     for (int i = 0; i < 6; i++)
         if (cuLaunchKernel(kernel, 1, 1, 1, 32, 1, 1, 0, stream, params, NULL) || cuStreamSynchronize(stream))

@@ -62,11 +62,9 @@ impl Containers {
         for record in records {
             let owner = (record.pid, record.start_time);
             let known = before.remove(&record.container).filter(|it| it.owner == owner);
-            let mut container = known.unwrap_or_else(|| {
-                let at_start = EffectiveLimit::all(&record.limits().unwrap_or_default(), None);
-                Container { owner, at_start, gpus: BTreeMap::new(), written: None }
-            });
             let page = OfContainer::find(&self.directory, owner).ok();
+            let mut container =
+                known.unwrap_or_else(|| Container::new(record, page.as_ref(), self.holds, now));
             for (gpu, used) in &mut container.gpus {
                 used.most = most(page.as_ref(), &container.at_start, *gpu);
             }
@@ -117,6 +115,20 @@ impl Containers {
 }
 
 impl Container {
+    /// One that is seen for the first time. A process that sampled before this one may have left it held back: it still owes
+    /// that.
+    fn new(record: &Record, page: Option<&OfContainer>, holds: bool, now: Now) -> Self {
+        let at_start = EffectiveLimit::all(&record.limits().unwrap_or_default(), None);
+        let left = page.filter(|_| holds).and_then(|page| page.left_ns(now.unix_ns).ok());
+        let owes = |(gpu, left_ns)| {
+            let most = most(page, &at_start, gpu);
+            let excess = Excess::owing(most?, left_ns, now.monotonic_ns);
+            Some((gpu, Used { most, excess, beyond_ns: 0 }))
+        };
+        let gpus = left.into_iter().flatten().filter_map(owes).collect();
+        Self { owner: (record.pid, record.start_time), at_start, gpus, written: None }
+    }
+
     /// Until when it is to be held back, in ns since 1970: for each GPU that it is not to have.
     fn until(&self, now: Now) -> BTreeMap<Uuid, u64> {
         let of = |(gpu, used): (&Uuid, &Used)| {
@@ -234,6 +246,13 @@ mod tests {
             let mut all = Containers::new(&node);
             all.note(&records, at(0));
             let file_of = |seconds| Some(if holds { seconds } else { 0 });
+            // Where containers are held back this one still owes it.
+            assert_eq!(held(&node, 7, gpu, 0), file_of(50));
+            all.add(gpu, &BTreeMap::new(), SECOND, at(65));
+            assert_eq!(held(&node, 7, gpu, 65), file_of(0));
+            page(Path::new(&node.run_dir), 7).get().write(&[]).then_some(()).expect("written");
+            let mut all = Containers::new(&node);
+            all.note(&records, at(0));
             assert_eq!(held(&node, 7, gpu, 0), file_of(0));
             let busy = |percent| {
                 let of = |(id, percent): (&str, u64)| (id.to_owned(), percent);

@@ -60,13 +60,25 @@ impl OfContainer {
     /// # Errors
     /// It has no held page, as those that an earlier hook made, or too many GPUs.
     pub(crate) fn hold(&self, until: &[(Uuid, u64)]) -> io::Result<()> {
+        let is_written = self.held()?.get().write(until);
+        if is_written { Ok(()) } else { Err(io::Error::other("it has no room for them")) }
+    }
+
+    /// Returns from which GPUs it is held back, and for how long from this time in ns since 1970.
+    ///
+    /// # Errors
+    /// It has no held page.
+    pub(crate) fn left_ns(&self, now: u64) -> io::Result<Vec<(Uuid, u64)>> {
+        Ok(self.held()?.get().held(now).collect())
+    }
+
+    fn held(&self) -> io::Result<Map<HeldPage>> {
         let [_, name] = names(&self.page, held::SUFFIX)?;
         let file = at::open(&self.all, &name, OFlags::RDWR, 0)?;
         if file.metadata()?.len() < HeldPage::SIZE {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         let page = Map::<HeldPage>::writable(&file)?;
-        let is_written = page.get().is_known() && page.get().write(until);
-        if is_written { Ok(()) } else { Err(io::Error::other("it has no room for them")) }
+        if page.get().is_known() { Ok(page) } else { Err(io::ErrorKind::InvalidData.into()) }
     }
 }

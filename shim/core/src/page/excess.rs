@@ -32,6 +32,14 @@ impl Excess {
         Self { balance_ns: signed(DEPTH_NS), filled_at: now }
     }
 
+    /// Begins now with what a container owes that is to be held back for so much longer.
+    #[must_use]
+    pub fn owing(limit: Share, left_ns: u64, now: u64) -> Self {
+        let owed_ns = tolerated(limit).map(|tolerated| tolerated.of(left_ns.min(MOST_HELD_NS)));
+        owed_ns
+            .map_or_else(|| Self::new(now), |ns| Self { balance_ns: -signed(ns), filled_at: now })
+    }
+
     /// Adds a sample that ended just now, in which the GPU worked for the container for `busy_ns`; `limit` is the most that the
     /// container may have. Time of which there is no sample fills the bucket, too: nothing shows that more was had in it.
     /// Returns how much was beyond the limit and the tolerance.
@@ -78,6 +86,19 @@ mod tests {
 
     fn percent(percent: u16) -> Share {
         Share::from_percent(percent).expect("a share")
+    }
+
+    #[test]
+    fn what_is_owed_outlasts_who_counts_it() {
+        for limit in [1, 10, 50, 78] {
+            for left in [1, 7, 600, 700] {
+                let excess = Excess::owing(percent(limit), left * SECOND, 5 * SECOND);
+                let until = excess.held_until(percent(limit), 5 * SECOND).expect("held");
+                assert!(until.abs_diff((5 + left.min(600)) * SECOND) <= 200, "{limit} {until}");
+            }
+        }
+        assert_eq!(Excess::owing(percent(99), SECOND, 0).held_until(percent(99), 0), None);
+        assert_eq!(Excess::owing(percent(10), 0, 0).held_until(percent(10), 0), None);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! ([`excess`](super::excess)).
 //!
 //! The hook makes one for each container that has a usage page, and puts it there as `/.gpucap/held`: a file of the host on a
-//! mount that the container can only read. A process maps it with its first device, so nothing that the process or its
+//! mount that the container can only read. A process maps it where it finds its ledger, so nothing that the process or its
 //! container does later (no descriptor left, another root directory) keeps what the node writes from being seen.
 //!
 //! ```text
@@ -101,6 +101,13 @@ impl HeldPage {
         if left_ns <= MOST_HELD_NS.saturating_add(SLACK_NS) { left_ns } else { 0 }
     }
 
+    /// The GPUs that are not to be had, and for how long from `now_ns` since 1970.
+    pub fn held(&self, now_ns: u64) -> impl Iterator<Item = (Uuid, u64)> {
+        let gpus = self.entries.iter().map(Entry::gpu).take_while(|gpu| *gpu != FREE);
+        let left = gpus.map(Uuid::of_halves).map(move |gpu| (gpu, self.left_ns(gpu, now_ns)));
+        left.filter(|(_, left_ns)| *left_ns > 0)
+    }
+
     /// The entry of a GPU. Behind the first free one there is none.
     fn find(&self, gpu: [u64; 2]) -> Option<&Entry> {
         let mut entries = self.entries.iter().map(|entry| (entry.gpu(), entry));
@@ -143,6 +150,7 @@ mod tests {
         // The second is of another clock, the third is past, and the fourth has none.
         assert!(page.write(&[(1, 105), (2, u64::MAX), (3, 99)].map(|(gpu, at)| (uuid(gpu), at))));
         assert_eq!(left(), [5, 0, 0, 0]);
+        assert_eq!(page.held(100).collect::<Vec<_>>(), [(uuid(1), 5)]);
         assert!(page.write(&[(4, 103), (3, 101)].map(|(gpu, at)| (uuid(gpu), at))));
         assert_eq!(left(), [0, 0, 1, 3]);
         assert!(page.write(&[]));
