@@ -32,7 +32,7 @@ impl Excess {
         Self { balance_ns: signed(DEPTH_NS), filled_at: now }
     }
 
-    /// Begins now with what a container owes that is to be held back for so much longer.
+    /// Begins now with what a container owes that is to be held back for `left_ns` longer.
     #[must_use]
     pub fn owing(limit: Share, left_ns: u64, now: u64) -> Self {
         let owed_ns = tolerated(limit).map(|tolerated| tolerated.of(left_ns.min(MOST_HELD_NS)));
