@@ -25,7 +25,7 @@ pub(crate) fn own() -> Result<Option<&'static HeldPage>, Unresolved> {
 }
 
 impl Held {
-    /// What the container's says of this one.
+    /// What the page of the container says of this GPU; `None` if there is no page.
     ///
     /// # Errors
     /// There is one, and it cannot be used.

@@ -245,15 +245,15 @@ mod tests {
             assert_eq!(held(&node, 7, gpu, 0), Some(50));
             let mut all = Containers::new(&node);
             all.note(&records, at(0));
-            let file_of = |seconds| Some(if holds { seconds } else { 0 });
+            let where_held = |seconds| Some(if holds { seconds } else { 0 });
             // Where containers are held back this one still owes it.
-            assert_eq!(held(&node, 7, gpu, 0), file_of(50));
+            assert_eq!(held(&node, 7, gpu, 0), where_held(50));
             all.add(gpu, &BTreeMap::new(), SECOND, at(65));
-            assert_eq!(held(&node, 7, gpu, 65), file_of(0));
+            assert_eq!(held(&node, 7, gpu, 65), where_held(0));
             page(Path::new(&node.run_dir), 7).get().write(&[]).then_some(()).expect("written");
             let mut all = Containers::new(&node);
             all.note(&records, at(0));
-            assert_eq!(held(&node, 7, gpu, 0), file_of(0));
+            assert_eq!(held(&node, 7, gpu, 0), where_held(0));
             let busy = |percent| {
                 let of = |(id, percent): (&str, u64)| (id.to_owned(), percent);
                 BTreeMap::from([("c7", percent), ("c8", 100), ("c9", percent)].map(of))
@@ -272,10 +272,10 @@ mod tests {
             assert_eq!(beyond_ns, 6_785_000_000);
             assert_eq!((all.beyond()[&key("c8")], all.beyond()[&key("c9")]), (0, beyond_ns));
             let due = (beyond_ns * 1000 / 135).div_ceil(SECOND);
-            assert_eq!(held(&node, 7, gpu, 20), file_of(due));
+            assert_eq!(held(&node, 7, gpu, 20), where_held(due));
             assert_eq!(
                 (held(&node, 7, other, 20), held(&node, 8, gpu, 20)),
-                (file_of(0), file_of(0))
+                (where_held(0), where_held(0))
             );
             assert_eq!(held(&node, 9, gpu, 20), None, "it has no page");
             // What is owed takes a fifth of the time where five times as much may be had.
@@ -285,13 +285,13 @@ mod tests {
             let left = held(&node, 7, gpu, 21);
             assert!(!holds || left.is_some_and(|left| left.abs_diff(due) <= 1), "{left:?}, {due}");
             all.add(gpu, &busy(0), SECOND, at(40));
-            assert_eq!(held(&node, 7, gpu, 40), file_of(0), "all of it has flowed in");
+            assert_eq!(held(&node, 7, gpu, 40), where_held(0), "all of it has flowed in");
             // Beyond which nothing is, whatever was owed.
             all.add(gpu, &busy(100), 20 * SECOND, at(60));
             assert_eq!(held(&node, 7, gpu, 60).is_some_and(|left| left > 0), holds);
             limit(Path::new(&node.run_dir), 7, 100);
             all.note(&records, at(61));
-            assert_eq!(held(&node, 7, gpu, 61), file_of(0));
+            assert_eq!(held(&node, 7, gpu, 61), where_held(0));
             // Another container of that id begins anew.
             let again = Record { pid: 8, ..records[0].clone() };
             all.note(&[again], at(41));
