@@ -169,13 +169,15 @@ struct gpucap_page_seat {
     uint64_t occupied; /* GPUCAP_PAGE_OCCUPIED_*: for how long it has had anything out */
 };
 
+/* debts: until when the container may launch nothing there, as of a moment ago; 0 or past: it may. */
 struct gpucap_page {
     uint64_t magic;
     uint64_t version;
     uint64_t high_water; /* one more than the highest slot of a seat that was ever taken */
     uint64_t reserved[5];
     struct gpucap_page_gpu gpus[GPUCAP_PAGE_PLACES];                       /* at 64: by device of the ledger */
-    uint64_t reserved_room[376];
+    uint64_t debts[GPUCAP_PAGE_PLACES];                                    /* at 1088: ns since 1970, by device */
+    uint64_t reserved_room[312];
     struct gpucap_page_seat seats[GPUCAP_PAGE_PLACES][GPUCAP_PAGE_PLACES]; /* at 4096: by device, then by slot */
 };
 

@@ -7,6 +7,7 @@
 //! ```text
 //! 0      magic, version, one more than the highest seat ever taken, 5 reserved words
 //! 64     64 x 16 B: the GPU (two halves of its UUID), by its device index in the container's ledger
+//! 1088   64 x 8 B: until when the container is in debt there, in ns since 1970, by device index
 //! 4096   64 x 64 x 16 B, by device index and then by slot of the ledger: the usage report of a process for a device
 //! ```
 //!
@@ -45,7 +46,8 @@ pub struct UsagePage {
     high_water: Word,
     _reserved: [Word; 5],
     gpus: [[Word; 2]; PLACES],
-    _room: [Word; 376],
+    debts: [Word; PLACES],
+    _room: [Word; 312],
     seats: [[Seat; PLACES]; PLACES],
 }
 
@@ -63,6 +65,7 @@ const SEATS_AT: usize = 4096;
 #[cfg(not(loom))]
 const _: () = {
     assert!(std::mem::offset_of!(UsagePage, gpus) == 64);
+    assert!(std::mem::offset_of!(UsagePage, debts) == Header::SIZE);
     assert!(std::mem::offset_of!(UsagePage, seats) == SEATS_AT);
     assert!(UsagePage::SIZE == 69_632);
 };
@@ -102,6 +105,21 @@ impl UsagePage {
         // The seat's previous process may have died with work in flight.
         own.publish(UsageReport::default());
         Some(own)
+    }
+
+    /// Publishes until when the container is in debt on a device, in ns since 1970; 0: it is not. The node reads it when the
+    /// container has ended ([`debts`](Self::debts)).
+    pub fn set_debt(&self, device: DeviceIndex, until: u64) {
+        if let Some(debt) = self.debts.get(device.index()) {
+            debt.store(until);
+        }
+    }
+
+    /// Returns on which GPUs the container is in debt, and until when, in ns since 1970.
+    pub fn debts(&self) -> impl Iterator<Item = (Uuid, u64)> {
+        let debts = self.gpus.iter().zip(&self.debts).map(|(gpu, debt)| (gpu, debt.load()));
+        let in_debt = debts.filter(|(_, until)| *until > 0);
+        in_debt.map(|(gpu, until)| (Uuid::of_halves(gpu.each_ref().map(Word::load)), until))
     }
 
     /// Returns the usage reports of a device's processes by slot, as [`read_seats`] decodes them from a file.

@@ -5,6 +5,7 @@
 //! [held](crate::driver::call_guard): its launches [wait](super::tool_launches) afterwards.
 
 pub(crate) mod admit;
+mod debt;
 mod ends;
 mod questions;
 mod watch;
@@ -190,6 +191,7 @@ impl Gate {
     /// of the lock.
     fn look_around(&self, now: u64, is_launch: bool) {
         self.inherit(now);
+        self.publish_debt(now);
         if let Some(held) = &self.held {
             held.pass_on(now, |until| self.with(|inside| inside.meter.hold(until, now)));
         }

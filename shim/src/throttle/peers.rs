@@ -103,6 +103,11 @@ impl Peers {
         }
     }
 
+    /// Publishes until when the container is in debt on the device, in ns since 1970; 0: it is not.
+    pub(super) fn set_debt(&self, until: u64) {
+        self.own.page.set_debt(self.device, until);
+    }
+
     /// Returns the container's processes whose reports say something of the present: slot and report.
     pub(super) fn present(&self, now: u64) -> Vec<(usize, UsageReport)> {
         let reports = self.own.page.reports(self.device);

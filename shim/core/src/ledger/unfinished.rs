@@ -88,6 +88,15 @@ impl Ledger {
         }
     }
 
+    /// Returns the earliest time up to which work in flight on `device` is paid for, of the processes in the first `slots`,
+    /// living and dead; `None` if none has work in flight.
+    pub fn paid_until(&self, device: DeviceIndex, slots: usize) -> Option<u64> {
+        let has_account = |index: &usize| self.has_account(*index, device);
+        let slots = self.claimed().map(|(index, _)| index).take(slots).filter(has_account);
+        let notes = slots.filter_map(|index| Some(self.account(index, device)?.unfinished.load()));
+        notes.filter(|note| *note != 0).map(|note| unfinished(note, 0).paid_until).min()
+    }
+
     /// Reports that dead processes kept `device` busy for `busy_ns` up to `end_ns`, beyond their own reports.
     pub fn worked_unfinished(&self, device: DeviceIndex, end_ns: u64, busy_ns: u64) {
         if let Some(record) = self.device_at(device) {

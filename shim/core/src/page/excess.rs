@@ -40,6 +40,14 @@ impl Excess {
             .map_or_else(|| Self::new(now), |ns| Self { balance_ns: -signed(ns), filled_at: now })
     }
 
+    /// Whether nothing is left of what was sampled, so that one that begins now is the same.
+    #[must_use]
+    pub fn is_over(&self, limit: Share, now: u64) -> bool {
+        let mut excess = *self;
+        excess.add(limit, 0, now);
+        excess.balance_ns >= signed(DEPTH_NS)
+    }
+
     /// Adds a sample that ended just now, in which the GPU worked for the container for `busy_ns`; `limit` is the most that the
     /// container may have. Time of which there is no sample fills the bucket, too: nothing shows that more was had in it.
     /// Returns how much was beyond the limit and the tolerance.
@@ -99,6 +107,17 @@ mod tests {
         }
         assert_eq!(Excess::owing(percent(99), SECOND, 0).held_until(percent(99), 0), None);
         assert_eq!(Excess::owing(percent(10), 0, 0).held_until(percent(10), 0), None);
+    }
+
+    #[test]
+    fn what_was_sampled_is_over_once_it_has_flowed_in() {
+        let mut excess = Excess::new(0);
+        assert!(excess.is_over(percent(10), 0));
+        excess.add(percent(10), SECOND, SECOND);
+        // At 13.5 %.
+        let over = [7, 8, 9].map(|second| excess.is_over(percent(10), second * SECOND));
+        assert_eq!(over, [false, false, true]);
+        assert!(excess.is_over(percent(80), SECOND), "nothing is beyond that");
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! The held page: until when a container is to have no more of a GPU's time, by the driver's samples of it
-//! ([`excess`](super::excess)).
+//! ([`excess`](super::excess)), or because the one before it in its place owed that.
 //!
 //! The hook makes one for each container that has a usage page, and puts it there as `/.gpucap/held`: a file of the host on a
 //! mount that the container can only read. A process maps it where it finds its ledger, so nothing that the process or its
@@ -7,11 +7,12 @@
 //!
 //! ```text
 //! 0     magic, version, 2 reserved words
-//! 32    127 x 32 B: the GPU (two halves of its UUID), a time in ns since 1970, reserved
+//! 32    127 x 32 B: the GPU (two halves of its UUID), two times in ns since 1970: by samples, and by an earlier debt
 //! ```
 //!
-//! The time is the same in each time namespace. The node writes it again as it comes to differ, by its clock being set, too.
-//! One process of the node writes; an entry is taken by a GPU once, and free as long as its UUID is zero.
+//! The time is the same in each time namespace. The node writes the first one again as it comes to differ, by its clock being
+//! set, too. The second one is written once, before the container starts: what the container in whose place it is owed when
+//! that ended. One process of the node writes; an entry is taken by a GPU once, and free as long as its UUID is zero.
 
 use super::excess::MOST_HELD_NS;
 use crate::sync::Word;
@@ -43,7 +44,7 @@ pub struct HeldPage {
 struct Entry {
     gpu: [Word; 2],
     until: Word,
-    _reserved: Word,
+    debt: Word,
 }
 
 #[cfg(not(loom))]
@@ -51,6 +52,9 @@ const _: () = assert!(size_of::<HeldPage>() == 4096);
 
 /// What a free entry has for a GPU.
 const FREE: [u64; 2] = [0; 2];
+/// On how many GPUs a debt may be kept. A container's word is taken for most of them, so others have room beside those.
+pub const MOST_DEBTS: usize = 64;
+const _: () = assert!(MOST_DEBTS < ENTRIES);
 /// By how much a time may be farther off because the clock was set by a little in the mean time.
 const SLACK_NS: u64 = 60_000_000_000;
 
@@ -70,24 +74,33 @@ impl HeldPage {
         self.magic.load() == MAGIC && self.version.load() == VERSION
     }
 
-    /// Says until when these GPUs are not to be had, in ns since 1970; every other one may be. `false`: there is no room for
-    /// some of them.
+    /// Says until when these GPUs are not to be had by the samples, in ns since 1970; every other one may be. `false`: there
+    /// is no room for some of them.
     #[must_use]
     pub fn write(&self, until: &[(Uuid, u64)]) -> bool {
         let of = |entry: &Entry| until.iter().find(|(gpu, _)| gpu.halves() == entry.gpu());
         let time = |entry| of(entry).map_or(0, |(_, until)| *until);
         self.entries.iter().for_each(|entry| entry.until.store(time(entry)));
-        until.iter().fold(true, |has_room, &(gpu, until)| self.add(gpu, until) && has_room)
+        let add = |&&(gpu, until): &&(Uuid, u64)| self.add(gpu, |entry| entry.until.store(until));
+        until.iter().filter(add).count() == until.len()
     }
 
-    /// Gives a GPU an entry, unless it has one.
-    fn add(&self, gpu: Uuid, until: u64) -> bool {
-        if self.find(gpu.halves()).is_some() {
+    /// Says until when these GPUs are not to be had because of an earlier debt: [`MOST_DEBTS`] of them at most.
+    pub fn write_debts(&self, until: &[(Uuid, u64)]) {
+        for &(gpu, until) in until.iter().take(MOST_DEBTS) {
+            let _ = self.add(gpu, |entry| entry.debt.store(until));
+        }
+    }
+
+    /// Writes into the entry of a GPU, which gets one. `false`: there is no room.
+    fn add(&self, gpu: Uuid, write: impl Fn(&Entry)) -> bool {
+        if let Some(entry) = self.find(gpu.halves()) {
+            write(entry);
             return true;
         }
         let Some(free) = self.find(FREE) else { return false };
         // Last the name, so that a reader that finds it finds the time.
-        free.until.store(until);
+        write(free);
         free.gpu.iter().zip(gpu.halves()).for_each(|(word, half)| word.store(half));
         true
     }
@@ -96,15 +109,26 @@ impl HeldPage {
     /// any that the node writes is one of another clock: it does not count.
     #[must_use]
     pub fn left_ns(&self, gpu: Uuid, now_ns: u64) -> u64 {
-        let until = self.find(gpu.halves()).map_or(0, |entry| entry.until.load());
-        let left_ns = until.saturating_sub(now_ns);
-        if left_ns <= MOST_HELD_NS.saturating_add(SLACK_NS) { left_ns } else { 0 }
+        self.find(gpu.halves()).map_or(0, |entry| entry.left_ns(now_ns))
     }
 
     /// The GPUs that are not to be had, and for how long from `now_ns` since 1970.
     pub fn held(&self, now_ns: u64) -> impl Iterator<Item = (Uuid, u64)> {
-        let gpus = self.entries.iter().map(Entry::gpu).take_while(|gpu| *gpu != FREE);
-        let left = gpus.map(Uuid::of_halves).map(move |gpu| (gpu, self.left_ns(gpu, now_ns)));
+        self.left(now_ns, Entry::left_ns)
+    }
+
+    /// The same by the samples alone.
+    pub fn held_by_samples(&self, now_ns: u64) -> impl Iterator<Item = (Uuid, u64)> {
+        self.left(now_ns, |entry, now_ns| left_ns(&entry.until, now_ns))
+    }
+
+    fn left(
+        &self,
+        now_ns: u64,
+        left_ns: fn(&Entry, u64) -> u64,
+    ) -> impl Iterator<Item = (Uuid, u64)> {
+        let taken = self.entries.iter().take_while(|entry| entry.gpu() != FREE);
+        let left = taken.map(move |entry| (Uuid::of_halves(entry.gpu()), left_ns(entry, now_ns)));
         left.filter(|(_, left_ns)| *left_ns > 0)
     }
 
@@ -120,6 +144,16 @@ impl Entry {
     fn gpu(&self) -> [u64; 2] {
         self.gpu.each_ref().map(Word::load)
     }
+
+    fn left_ns(&self, now_ns: u64) -> u64 {
+        left_ns(&self.until, now_ns).max(left_ns(&self.debt, now_ns))
+    }
+}
+
+/// For how long it is until then.
+fn left_ns(until: &Word, now_ns: u64) -> u64 {
+    let left_ns = until.load().saturating_sub(now_ns);
+    if left_ns <= MOST_HELD_NS.saturating_add(SLACK_NS) { left_ns } else { 0 }
 }
 
 #[cfg(all(test, not(loom)))]
@@ -155,6 +189,24 @@ mod tests {
         assert_eq!(left(), [0, 0, 1, 3]);
         assert!(page.write(&[]));
         assert_eq!(left(), [0; 4]);
+    }
+
+    /// A container may have named any GPUs in its page.
+    #[test]
+    fn earlier_debts_count_beside_samples_and_leave_them_room() {
+        let page = empty();
+        let debts: Vec<_> = (1..=ENTRIES).map(|gpu| (uuid(gpu), 9)).collect();
+        page.write_debts(&debts);
+        assert_eq!(page.held(0).count(), MOST_DEBTS);
+        assert!(page.write(&[(uuid(1), 5), (uuid(2), 20), (uuid(ENTRIES), 7)]));
+        assert_eq!([1, 2, 3, ENTRIES].map(|gpu| page.left_ns(uuid(gpu), 1)), [8, 19, 8, 6]);
+        let sampled = page.held_by_samples(1);
+        assert_eq!(
+            sampled.collect::<Vec<_>>(),
+            [(1, 4), (2, 19), (ENTRIES, 6)].map(|(gpu, left)| (uuid(gpu), left))
+        );
+        assert!(page.write(&[]));
+        assert_eq!([1, 2, ENTRIES].map(|gpu| page.left_ns(uuid(gpu), 1)), [8, 8, 0]);
     }
 
     #[test]

@@ -12,6 +12,7 @@ fn page() -> UsagePage {
         high_water: Word::default(),
         _reserved: Default::default(),
         gpus: std::array::from_fn(|_| Default::default()),
+        debts: std::array::from_fn(|_| Word::default()),
         _room: std::array::from_fn(|_| Word::default()),
         seats: std::array::from_fn(|_| std::array::from_fn(|_| Seat::default())),
     }
@@ -21,7 +22,8 @@ fn page() -> UsagePage {
 fn file(page: &UsagePage) -> Vec<u8> {
     let header = [&page.magic, &page.version, &page.high_water].into_iter().chain(&page._reserved);
     let seats = page.seats.iter().flatten().flat_map(|seat| [&seat.work, &seat.occupied]);
-    let words = header.chain(page.gpus.iter().flatten()).chain(&page._room).chain(seats);
+    let debts = page.debts.iter().chain(&page._room);
+    let words = header.chain(page.gpus.iter().flatten()).chain(debts).chain(seats);
     words.flat_map(|word| word.load().to_le_bytes()).collect()
 }
 
@@ -44,6 +46,19 @@ fn taken(page: &UsagePage) -> [OwnSeat<'_>; 3] {
     let [first, second] = [FIRST, SECOND].map(|gpu| ledger.device(gpu.0).unwrap());
     let seat = |device, gpu, slot| page.take(device, gpu, slot, NOW).unwrap();
     [seat(first, FIRST, one), seat(second, SECOND, one), seat(second, SECOND, two)]
+}
+
+#[test]
+fn debts_are_of_a_gpu() {
+    let page = page();
+    let _ = taken(&page);
+    let ledger = Ledger::zeroed();
+    let [first, second] = [FIRST, SECOND].map(|gpu| ledger.device(gpu.0).unwrap());
+    page.set_debt(second, 5);
+    assert_eq!(page.debts().collect::<Vec<_>>(), [(SECOND, 5)]);
+    page.set_debt(first, 7);
+    page.set_debt(second, 0);
+    assert_eq!(page.debts().collect::<Vec<_>>(), [(FIRST, 7)]);
 }
 
 #[test]

@@ -6,6 +6,8 @@
 //!     charge the unfinished work of dead processes of the container        at most every 100 ms
 //!     read the reports of other processes: own container                   when the meter says so
 //!                                          other containers: their files   the same, if a launch was held back lately
+//! a launch, a look at what is in flight, a call that waits for work
+//!     publish until when the container is in debt                          at most every 5 ms
 //! a launch is held back
 //!     look for processes on the device that publish no report              at most every 5 s
 //! a call that waits for work has returned
@@ -21,6 +23,7 @@ use crate::sync::{Counter, Word};
 pub struct Upkeep {
     dead: Interval,
     unreported: Interval,
+    debt: Interval,
     /// When a launch was last held back.
     held_back_at: Counter,
 }
@@ -29,6 +32,8 @@ pub struct Upkeep {
 /// of a wait.
 const DEAD_NS: u64 = 100_000_000;
 const UNREPORTED_NS: u64 = 5_000_000_000;
+/// A container that ends owes what it was in debt at most this long ago, and what it has used since.
+const DEBT_NS: u64 = 5_000_000;
 /// After a launch was held back, others are expected to be for this long.
 const HELD_BACK_NS: u64 = 1_000_000_000;
 
@@ -38,6 +43,12 @@ impl Upkeep {
     #[must_use]
     pub fn is_inheriting_due(&self, now: u64) -> bool {
         self.dead.is_due(now, DEAD_NS)
+    }
+
+    /// Returns whether to publish until when the container is in debt.
+    #[must_use]
+    pub fn is_debt_due(&self, now: u64) -> bool {
+        self.debt.is_due(now, DEBT_NS)
     }
 
     /// Records that a launch is held back. Returns whether to look for processes that publish no report.
@@ -106,6 +117,8 @@ mod tests {
         assert!(upkeep.is_inheriting_due(now + 100 * MS));
         assert!(upkeep.held_back(now) && !upkeep.held_back(now + 4_999 * MS));
         assert!(upkeep.held_back(now + 5_000 * MS));
+        assert!(upkeep.is_debt_due(now) && !upkeep.is_debt_due(now + 4 * MS));
+        assert!(upkeep.is_debt_due(now + 5 * MS));
     }
 
     #[test]

@@ -187,6 +187,11 @@ impl Admission<'_> {
         owed
     }
 
+    /// Returns until when the container is in debt, if it owes this too.
+    pub(crate) fn in_debt_until(&self, left: Option<Unfinished>, now: u64) -> u64 {
+        self.shares.in_debt_until(left.map_or(0, |left| left.owed(now)), now)
+    }
+
     /// Removes a launch that ended at `end`, or whose end will never be seen.
     pub(crate) fn forget_launch(&mut self, reserved: Reserved, end: u64, now: u64) {
         self.unmeasured = self.unmeasured.saturating_sub(u64::from(reserved.unmeasured));

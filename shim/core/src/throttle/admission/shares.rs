@@ -191,6 +191,11 @@ impl<'a> Shares<'a> {
         self.container(self.lent).charge_as_of(then, ns, now);
     }
 
+    /// Returns until when the container is in debt, if it owes `ns` more.
+    pub(crate) fn in_debt_until(&self, ns: u64, now: u64) -> u64 {
+        self.container(self.lent).holds_at(ns, now)
+    }
+
     /// Lets nothing be spent before this time.
     pub(crate) const fn hold(&mut self, until: u64) {
         self.held_until = until;
