@@ -19,6 +19,7 @@ mod way;
 use crate::container::init::Init;
 use crate::container::mount_table::MountTable;
 use crate::container::mounts::Means;
+use crate::container::pages::held::Owed;
 use crate::container::pages::{PageMounts, Wanted};
 use crate::container::root::{self, FileIdentity, Root};
 pub(crate) use abi::Fit;
@@ -64,6 +65,8 @@ pub(crate) struct Outcome {
     pub(crate) done: Done,
     /// Why it has not the usage page that it was to have: the limits hold without one.
     pub(crate) usage_page_error: Option<io::Error>,
+    /// What those before it in its place owe: it is held back for that.
+    pub(crate) owed: Owed,
 }
 
 /// How a container was put under its limits.
@@ -117,25 +120,27 @@ pub(crate) fn limit(target: Target<'_>, order: Order<'_>) -> Result<Outcome, Rea
         shown.verify(&root).map_err(Reason::NotAsMade)?;
         done
     };
-    Ok(Outcome { done, usage_page_error: give(page, &root)? })
+    let given = give(page, &root)?;
+    let (usage_page_error, owed) =
+        given.map_or_else(|why| (Some(why), Owed::default()), |owed| (None, owed));
+    Ok(Outcome { done, usage_page_error, owed })
 }
 
-/// Shows the container its page, if there is one; why it has none, if it was to have one. It is refused only if it could
-/// do with those of others what it may not.
-fn give(page: io::Result<Option<PageMounts>>, root: &Root) -> Result<Option<io::Error>, Reason> {
+/// Shows the container its page, if there is one, and returns what is owed in its place; an inner error is why it has none,
+/// if it was to have one. It is refused only if it could do with those of others what it may not.
+fn give(page: io::Result<Option<PageMounts>>, root: &Root) -> Result<io::Result<Owed>, Reason> {
     let page = match page {
         Ok(Some(page)) => page,
-        Ok(None) => return Ok(None),
-        Err(why) => return Ok(Some(why)),
+        Ok(None) => return Ok(Ok(Owed::default())),
+        Err(why) => return Ok(Err(why)),
     };
     if page.verify(root).is_err() {
         if let Err(why) = page.show(root) {
-            return Ok(Some(why));
+            return Ok(Err(why));
         }
         page.verify(root).map_err(Reason::NotAsMade)?;
     }
-    page.keep();
-    Ok(None)
+    Ok(Ok(page.keep()))
 }
 
 /// What becomes of the library in the image with this root.

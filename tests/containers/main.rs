@@ -19,6 +19,7 @@
 //! * [`images`]: the chart's images, as podman builds them.
 //! * [`component`]: the chart's metrics on a node with a container.
 //! * [`sampled`], [`sampled_owners`]: what the driver's samples say of processes, and whose these are.
+//! * [`again`]: a container that is started again, in debt.
 //! * [`excess`]: a container that hides from the library what it does, before the driver's samples.
 //! * [`scraped`]: a real Prometheus that scrapes a limited container.
 //! * [`earlier`]: hook, library and command of two versions, mixed.
@@ -29,6 +30,7 @@
 //! A container is made of this machine's own C library, the stub driver and the actor ([`image`]); it needs root, a
 //! runtime and a kernel that lets it have its namespaces. What is missing is skipped aloud.
 
+mod again;
 mod assigned;
 mod cgroups;
 mod claims;
@@ -83,6 +85,7 @@ fn main() -> ExitCode {
         limited::trials,
         sampled::trials,
         sampled_owners::trials,
+        again::trials,
         excess::trials,
         scraped::trials,
         peers::trials,

@@ -75,10 +75,10 @@ pub(crate) fn counts(node: &Node) -> [usize; 2] {
     let is_page = |name: OsString| !name.as_encoded_bytes().contains(&b'.');
     let count = |path: &str| {
         let entries = fs::read_dir(node.inside(path)).into_iter().flatten().flatten();
-        entries.filter(|entry| is_page(entry.file_name())).count()
+        let pages = entries.filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_dir()));
+        pages.filter(|entry| is_page(entry.file_name())).count()
     };
-    // The directory itself is no link.
-    [count("run/pages/all"), count("run/pages").saturating_sub(1)]
+    [count("run/pages/all"), count("run/pages")]
 }
 
 fn first_line(page: &str) -> String {

@@ -162,6 +162,14 @@ impl Sampled {
         own.map(|link| link.path()).collect()
     }
 
+    /// What `gpucap status` says of a container.
+    pub(crate) fn status(&self, container: &Container) -> Result<String> {
+        let gpucap = self.installed.gpucap().display().to_string();
+        let config = container.path("node.json").display().to_string();
+        let words = [&gpucap, "status", container.id(), "--config", &config];
+        Ok(self.node.output(&words)?.success()?.stdout)
+    }
+
     /// How many usage pages `gpucap gc` removes.
     pub(crate) fn swept(&self, container: &Container) -> Result<usize> {
         let gpucap = self.installed.gpucap().display().to_string();

@@ -116,6 +116,25 @@ fn a_pod_that_says_to_be_another_is_both() {
 }
 
 #[test]
+fn a_forged_place_is_no_other_container_s() {
+    let containerd = |uid: &str, name: &str| {
+        BTreeMap::from([
+            ("io.kubernetes.cri.sandbox-uid".to_owned(), uid.to_owned()),
+            ("io.kubernetes.cri.container-name".to_owned(), name.to_owned()),
+        ])
+    };
+    let place = |annotations: &_| ContainerIdentity::place(annotations);
+    assert_eq!(place(&containerd("u1", "app")).as_deref(), Some("u1@app"));
+    assert_eq!(place(&containerd("../u1", "app")), None);
+    let labels = r#"{"io.kubernetes.pod.uid":"u2","io.kubernetes.container.name":"web"}"#;
+    let mut forged = containerd("u1", "app");
+    forged.insert("io.kubernetes.cri-o.Labels".into(), labels.into());
+    assert_eq!(place(&forged).as_deref(), Some("u1@app+u2@web"));
+    let long = place(&containerd(&"u".repeat(253), &"n".repeat(253))).expect("a place");
+    assert_eq!(long.len(), 200);
+}
+
+#[test]
 fn a_card_is_read_as_the_driver_describes_it() {
     let text = "Model: \t\t NVIDIA A100\nIRQ:   \t\t 50\n\
                 GPU UUID: \t GPU-aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa\n\

@@ -147,17 +147,17 @@ fn start(
     if !container.slices.is_empty() {
         occupy(&records, &records::directory(node), &record, journal)?;
     }
-    let owner = record.as_ref().ok().map(|record| (record.pid, record.start_time));
+    let owner = record.as_ref().ok().map(|it| ((it.pid, it.start_time), it.place.clone()));
     // A container that can make a mount writable could write to the pages of others.
     let has_page = node.card_pages && pages::are_needed(limits) && !container.privileged;
-    let owner = owner.filter(|_| has_page);
+    let owner = owner.as_ref().filter(|_| has_page);
 
     let order = Order {
         limits,
         library: &library,
         refuses_without_glibc: node.no_glibc == NoGlibc::Refuse,
         masks_opencl: node.mask_opencl,
-        page: owner.map(|owner| Wanted { directory: &directory, owner }),
+        page: owner.map(|(owner, place)| Wanted { directory: &directory, owner: *owner, place }),
     };
     let outcome = inject::limit(Target { pid, root: &root, label }, order);
     if let (Err(_), Ok(records), Ok(record)) = (&outcome, &records, &record)
@@ -176,7 +176,8 @@ fn start(
 }
 
 /// Logs how the container was put under its limits.
-fn note(Outcome { done, usage_page_error }: &Outcome, journal: &mut Journal<'_>, id: &str) {
+fn note(outcome: &Outcome, journal: &mut Journal<'_>, id: &str) {
+    let Outcome { done, usage_page_error, owed } = outcome;
     let (level, what) = match done {
         Done::Limited => (Level::Info, "limited"),
         Done::Already => (Level::Info, "was limited already"),
@@ -190,6 +191,15 @@ fn note(Outcome { done, usage_page_error }: &Outcome, journal: &mut Journal<'_>,
         let why = crate::error::reason(why);
         let what =
             format!("without a usage page, it may get less than its share beside others: {why}");
+        journal.note(Level::Warning, id, &what);
+    }
+    let now = crate::sys::unix_ns();
+    for (gpu, until) in owed {
+        let seconds = until.saturating_sub(now).div_ceil(1_000_000_000);
+        let what = format!(
+            "launches nothing on {} for {seconds} s: before it was started again it had more than its limit there",
+            gpu.gpu()
+        );
         journal.note(Level::Warning, id, &what);
     }
 }

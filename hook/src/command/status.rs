@@ -19,6 +19,7 @@ mod untrusted;
 pub(crate) mod view;
 
 use crate::container::ledgers::{self, BY_HOOK, Look};
+use crate::container::pages::{self, held::OfContainer};
 use crate::container::{live, records, refusals};
 use crate::error::{Error, Result, reason};
 use crate::exit::Exit;
@@ -142,8 +143,15 @@ fn gather(node: &Node, machine: &Machine) -> Status {
             status.unreadable.push((record.path_of(PATH), reason(&why)));
             None
         });
+        let held = OfContainer::find(&pages::directory(node), (record.pid, record.start_time));
+        let held = held.map(|page| page.held_for(sys::unix_ns())).unwrap_or_default();
         let container = Container::of(record, page.as_ref().map(Map::get));
-        status.ledgers.push(LedgerView::new(path, devices).of_container(container));
+        let mut view = LedgerView::new(path, devices).of_container(container);
+        for device in &mut view.devices {
+            let left_ns = held.iter().find(|(gpu, _)| *gpu == device.uuid).map_or(0, |(_, ns)| *ns);
+            device.owed_for_ns = device.owed_for_ns.max(left_ns);
+        }
+        status.ledgers.push(view);
     }
     let (paths, mut beyond) =
         ledgers::all(ledgers::configured(env::var_os(GPUCAP_LEDGER.name).as_deref()));

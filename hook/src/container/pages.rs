@@ -7,6 +7,7 @@
 //!     NAME                       the page
 //!     NAME.share                 the container's shares of the time ([`share`])
 //!     NAME.held                  its held page: until when it is held back, if it had more than that ([`held`])
+//!   debts/                       what containers that have ended owe, for those in their places ([`debts`])
 //!   PID-START.N -> all/NAME      a page that a process of the node publishes for a process without one ([`unreported`])
 //! ```
 //!
@@ -14,6 +15,7 @@
 //! process that its link names has ended. The link is made before the page and removed after it; each hook removes
 //! stale pages, and pages without a link. A container that could make another mount writable gets no page.
 
+mod debts;
 pub(crate) mod held;
 pub(crate) mod share;
 mod store;
@@ -25,9 +27,11 @@ use super::root::{FileIdentity, Place, Root};
 use crate::node::proc::Process;
 use crate::sys::at::{self, OFlags};
 use crate::sys::{self, Map, mount};
+use debts::Debts;
 use gpucap_core::limits::LimitsFile;
 use gpucap_core::page::{self, UsagePage};
 use gpucap_plan::Node;
+use held::Owed;
 use share::ShareFile;
 use std::ffi::{CStr, CString, OsStr};
 use std::fs::{self, File, Permissions};
@@ -48,12 +52,15 @@ pub(crate) struct Wanted<'a> {
     pub(crate) directory: &'a Path,
     /// The container's first process, and when that started.
     pub(crate) owner: (u32, u64),
+    /// What an engine starts again has the same place.
+    pub(crate) place: &'a str,
 }
 
 /// The page of one container, to be shown to it.
 #[derive(Debug)]
 pub(crate) struct PageMounts {
     claim: Claim,
+    owed: Owed,
     /// A mount of it, of its held page, and of all of them, mounted nowhere yet.
     own: (File, FileIdentity),
     held: (File, FileIdentity),
@@ -63,6 +70,7 @@ pub(crate) struct PageMounts {
 /// A page and the link that names its owner, open for use from within any namespace. Removed unless it is kept.
 #[derive(Debug)]
 struct Claim {
+    debts: Debts,
     directory: File,
     all: File,
     link: CString,
@@ -87,11 +95,17 @@ pub(crate) fn sweep(directory: &Path) -> usize {
         let owner = link.file_name().to_str().and_then(owner_of);
         owner.is_some_and(|((pid, start_time), _)| Process(pid).has_ended(start_time))
     });
+    let debts = Debts::beside(directory);
     let is_gone = |link: &PathBuf| {
         let page = directory.join(fs::read_link(link)?);
         let name = CString::new(page.file_name().unwrap_or_default().as_bytes())?;
         match File::open(directory.join(ALL)) {
-            Ok(all) => share::remove_page(&all, &name)?,
+            Ok(all) => {
+                let owner = link.file_name().and_then(OsStr::to_str).unwrap_or_default();
+                // A page stays no longer because there is no room for its debts.
+                let _ = debts.keep(owner, &all, &name);
+                share::remove_page(&all, &name)?;
+            }
             Err(why) if why.kind() == ErrorKind::NotFound => {}
             Err(why) => return Err(why),
         }
@@ -99,6 +113,7 @@ pub(crate) fn sweep(directory: &Path) -> usize {
     };
     let count = stale.filter(|link| is_gone(&link.path()).is_ok()).count();
     let _ = tidy(directory);
+    debts.tidy(|owner| directory.join(owner).is_symlink());
     count
 }
 
@@ -159,16 +174,16 @@ impl PageMounts {
         let path = wanted.directory;
         make_directory(path, 0o700)?;
         let _lock = lock(path)?;
-        let claim = Claim::stake(wanted, label)?;
+        let (claim, owed) = Claim::stake(wanted, label)?;
         // First, since a page without its shares counts for nothing.
         let shares = limits.entries.iter().map(|entry| (entry.key, entry.compute()));
         claim.share(path)?.publish(shares)?;
         let file = with_room(path, || claim.page())?;
         Map::<UsagePage>::writable(&file)?.get().format();
-        let held = with_room(path, || held::make(&claim.all, &claim.name))?;
+        let held = with_room(path, || held::make(&claim.all, &claim.name, &owed))?;
         let own = clone(&file, Use::Write)?;
         let [held, all] = [clone(&held, Use::Read)?, clone(&claim.all, Use::Read)?];
-        Ok(Self { claim, own, held, all })
+        Ok(Self { claim, owed, own, held, all })
     }
 
     /// Mounts it for the container with this root: the own page last, so that a process that finds it finds all
@@ -196,16 +211,17 @@ impl PageMounts {
         sees(page::DIRECTORY, is(&all, self.all.1, is_closed))
     }
 
-    /// Keeps it until the container ends.
-    pub(crate) fn keep(mut self) {
+    /// Keeps it until the container ends. Returns what is owed in its place: it is held back for that.
+    pub(crate) fn keep(mut self) -> Owed {
         self.claim.kept = true;
+        std::mem::take(&mut self.owed)
     }
 }
 
 impl Claim {
     /// Of a page that is not there yet, unless a hook has been here for this container before.
-    fn stake(wanted: Wanted<'_>, label: Option<&str>) -> io::Result<Self> {
-        let Wanted { directory: path, owner: (pid, start_time) } = wanted;
+    fn stake(wanted: Wanted<'_>, label: Option<&str>) -> io::Result<(Self, Owed)> {
+        let Wanted { directory: path, owner: (pid, start_time), place } = wanted;
         let directory = File::open(path)?;
         let all = mounted(path, &directory, label)?;
         let link = format!("{pid}-{start_time}");
@@ -217,8 +233,10 @@ impl Claim {
                 name.into()
             }
         };
+        let debts = Debts::beside(path);
+        let owed = debts.enter(&link, place)?;
         let (link, name) = (CString::new(link)?, CString::new(name)?);
-        Ok(Self { directory, all, link, name, kept: false })
+        Ok((Self { debts, directory, all, link, name, kept: false }, owed))
     }
 
     /// The page's share file, about to be written.
@@ -239,6 +257,7 @@ impl Claim {
 impl Drop for Claim {
     fn drop(&mut self) {
         if !self.kept {
+            self.debts.leave(&self.link.to_string_lossy());
             // What stays is swept with the container's process.
             let removed = share::remove_page(&self.all, &self.name);
             drop(removed.and_then(|()| at::remove(&self.directory, &self.link, false)));

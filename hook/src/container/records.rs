@@ -36,6 +36,8 @@ pub(crate) struct Record {
     pub(crate) pid: u32,
     /// When that process started.
     pub(crate) start_time: u64,
+    /// What it has in common with each container that an engine starts in its place.
+    pub(crate) place: String,
     /// How people know it, as the engine annotated it.
     pub(crate) names: Option<Names>,
     /// What it was given, if the record says so in a form that is understood.
@@ -202,6 +204,7 @@ impl Record {
         let pods = ContainerIdentity::all_of(&state.annotations).into_iter();
         Ok(Self {
             container: state.id.clone(),
+            place: ContainerIdentity::place(&state.annotations).unwrap_or_else(|| state.id.clone()),
             pid,
             start_time: stat.start_time,
             names: Names::of(&state.annotations),
@@ -256,12 +259,15 @@ impl Record {
     }
 
     fn text(&self) -> String {
-        let Self { container, names, limits, native_limits, slices, pod_uids, waiting, .. } = self;
+        let Self {
+            container, place, names, limits, native_limits, slices, pod_uids, waiting, ..
+        } = self;
         let mut value = json!({"version": VERSION, "container": container, "limits": limits});
         if let Some(Names { namespace, pod, container }) = names {
             value["names"] = json!({"namespace": namespace, "pod": pod, "container": container});
         }
         value["driver"] = json!(native_limits.as_ref().map(NativeLimitSet::record));
+        value["place"] = json!(place);
         if !slices.is_empty() {
             slices.write(&mut value);
             value["pod_uids"] = json!(pod_uids);
@@ -283,6 +289,7 @@ impl Record {
             Some(Names { namespace, pod, container: name("container")? })
         };
         let limits = word(&value["limits"]);
+        let place = word(&value["place"]).unwrap_or_else(|| container.to_owned());
         let (container, names) = (container.to_owned(), names());
         let native_limits = NativeLimitSet::of_record(&value["driver"]);
         let slices = Slices::of_record(&value);
@@ -291,6 +298,7 @@ impl Record {
         let waiting = Waiting::of_record(&value["waiting"]);
         Ok(Self {
             container,
+            place,
             pid,
             start_time,
             names,

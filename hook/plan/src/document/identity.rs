@@ -10,6 +10,9 @@ use std::collections::BTreeMap;
 
 use crate::encoding::json;
 
+/// The longest place: a file's name has 255 bytes.
+const MOST_PLACE: usize = 200;
+
 /// A container of a pod. Both parts are fit to be one component of a path.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ContainerIdentity {
@@ -75,6 +78,20 @@ impl ContainerIdentity {
         let keys = [("io.kubernetes.cri.sandbox-uid", "io.kubernetes.pod.uid"), CONTAINER];
         let all = said(annotations, keys).into_iter();
         all.map(|[pod_uid, container]| Self { pod_uid, container }).collect()
+    }
+
+    /// The place of a container in its pod: what it has in common with each container that is started in its place, and with
+    /// no other one. Fit to be the name of a file. `None` if these annotations name none.
+    #[must_use]
+    pub fn place(annotations: &BTreeMap<String, String>) -> Option<String> {
+        let all = Self::all_of(annotations).into_iter();
+        // Of two that differ one is the pod's author's word: alone it could be the place of another pod.
+        let all: Vec<String> =
+            all.map(|Self { pod_uid, container }| format!("{pod_uid}@{container}")).collect();
+        let mut place = all.join("+");
+        // What an API server gives takes half of it.
+        place.truncate(MOST_PLACE);
+        (!place.is_empty()).then_some(place)
     }
 
     /// The path of a node-local allocation for it, below the state directory.

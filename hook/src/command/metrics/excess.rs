@@ -23,12 +23,15 @@ pub(super) struct Containers {
     directory: PathBuf,
     holds: bool,
     known: BTreeMap<String, Container>,
+    /// What is left of containers that have ended, by their place: an engine may start another one there.
+    ended: BTreeMap<String, BTreeMap<Uuid, Used>>,
 }
 
 #[derive(Debug)]
 struct Container {
     /// Its first process, and when that started.
     owner: (u32, u64),
+    place: String,
     /// As it was given them, for one that has no usage page.
     at_start: Vec<EffectiveLimit>,
     gpus: BTreeMap<Uuid, Used>,
@@ -36,7 +39,7 @@ struct Container {
     written: Option<BTreeMap<Uuid, u64>>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 struct Used {
     most: Option<Share>,
     excess: Excess,
@@ -53,24 +56,35 @@ pub(super) struct Now {
 impl Containers {
     pub(super) fn new(node: &Node) -> Self {
         let holds = node.sampled_excess == SampledExcess::Hold;
-        Self { directory: pages::directory(node), holds, known: BTreeMap::new() }
+        let (known, ended) = (BTreeMap::new(), BTreeMap::new());
+        Self { directory: pages::directory(node), holds, known, ended }
     }
 
     /// Notes the containers that there are, and reads their limits again.
     pub(super) fn note(&mut self, records: &[Record], now: Now) {
+        let is_there = |id: &String, container: &mut Container| {
+            let is_it = |record: &&Record| (record.pid, record.start_time) == container.owner;
+            records.iter().filter(is_it).any(|record| record.container == *id)
+        };
         let mut before = std::mem::take(&mut self.known);
+        let ended = before.extract_if(.., |id, container| !is_there(id, container));
+        self.ended.extend(ended.map(|(_, container)| (container.place, container.gpus)));
         for record in records {
             let owner = (record.pid, record.start_time);
-            let known = before.remove(&record.container).filter(|it| it.owner == owner);
             let page = OfContainer::find(&self.directory, owner).ok();
-            let mut container =
-                known.unwrap_or_else(|| Container::new(record, page.as_ref(), self.holds, now));
+            let mut container = before.remove(&record.container).unwrap_or_else(|| {
+                let left = self.ended.remove(&record.place).unwrap_or_default();
+                Container::new(record, left, page.as_ref(), self.holds, now)
+            });
             for (gpu, used) in &mut container.gpus {
                 used.most = most(page.as_ref(), &container.at_start, *gpu);
             }
             container.write(page, self.holds, now);
             self.known.insert(record.container.clone(), container);
         }
+        let is_left =
+            |used: &Used| used.most.is_some_and(|it| !used.excess.is_over(it, now.monotonic_ns));
+        self.ended.retain(|_, gpus| gpus.values().any(is_left));
     }
 
     /// Adds a sample of a GPU that has just ended: for which percentage of its length it worked for each container.
@@ -115,18 +129,26 @@ impl Containers {
 }
 
 impl Container {
-    /// One that is seen for the first time. A process that sampled before this one may have left it held back: it still owes
-    /// that.
-    fn new(record: &Record, page: Option<&OfContainer>, holds: bool, now: Now) -> Self {
+    /// One that is seen for the first time, with what is left of those in its place. A process that sampled before this one may
+    /// have left it held back: it still owes that.
+    fn new(
+        record: &Record,
+        ended: BTreeMap<Uuid, Used>,
+        page: Option<&OfContainer>,
+        holds: bool,
+        now: Now,
+    ) -> Self {
         let at_start = EffectiveLimit::all(&record.limits().unwrap_or_default(), None);
-        let left = page.filter(|_| holds).and_then(|page| page.left_ns(now.unix_ns).ok());
+        let left = page.filter(|_| holds).and_then(|page| page.held_by_samples(now.unix_ns).ok());
         let owes = |(gpu, left_ns)| {
             let most = most(page, &at_start, gpu);
             let excess = Excess::owing(most?, left_ns, now.monotonic_ns);
             Some((gpu, Used { most, excess, beyond_ns: 0 }))
         };
-        let gpus = left.into_iter().flatten().filter_map(owes).collect();
-        Self { owner: (record.pid, record.start_time), at_start, gpus, written: None }
+        let ended = ended.into_iter().map(|(gpu, used)| (gpu, Used { beyond_ns: 0, ..used }));
+        let gpus = left.into_iter().flatten().filter_map(owes).chain(ended).collect();
+        let (owner, place) = ((record.pid, record.start_time), record.place.clone());
+        Self { owner, place, at_start, gpus, written: None }
     }
 
     /// Until when it is to be held back, in ns since 1970: for each GPU that it is not to have.
@@ -203,6 +225,7 @@ mod tests {
         let limits = LimitsFile { entries: vec![entry], ..LimitsFile::default() };
         let record = |pid: u32| Record {
             container: format!("c{pid}"),
+            place: format!("c{pid}"),
             pid,
             start_time: 5,
             names: None,
@@ -292,10 +315,23 @@ mod tests {
             limit(Path::new(&node.run_dir), 7, 100);
             all.note(&records, at(61));
             assert_eq!(held(&node, 7, gpu, 61), where_held(0));
-            // Another container of that id begins anew.
-            let again = Record { pid: 8, ..records[0].clone() };
-            all.note(&[again], at(41));
+            limit(Path::new(&node.run_dir), 7, 10);
+            all.note(&records, at(61));
+            all.add(gpu, &busy(100), 20 * SECOND, at(61));
+            // Another container in its place owes what that one has left; one elsewhere nothing.
+            limit(Path::new(&node.run_dir), 8, 10);
+            let again =
+                |pid, place: &str| Record { pid, place: place.into(), ..records[0].clone() };
+            all.note(&[], at(61));
+            all.note(&[again(9, "other")], at(62));
             assert_eq!(all.beyond(), BTreeMap::new());
+            all.note(&[again(8, "c7")], at(62));
+            assert_eq!(all.beyond(), BTreeMap::from([(key("c7"), 0)]));
+            assert_eq!(held(&node, 8, gpu, 62).is_some_and(|left| left > 100), holds);
+            // That is forgotten once it has flowed in.
+            all.note(&[], at(63));
+            all.note(&[], at(5000));
+            assert!(all.ended.is_empty());
             fs::remove_dir_all(&node.run_dir).expect("removed");
         }
     }

@@ -102,6 +102,7 @@ pub(crate) fn container(
     let limits = LimitsFile { source: Label::new("annotation"), ..LimitsFile::default() };
     let record = Record {
         container: id.into(),
+        place: id.into(),
         pid: 42,
         start_time: 1,
         names,
@@ -385,7 +386,7 @@ fn the_manual_has_each_name_and_its_type() {
         names(&parsed(&status), "", &mut found);
     }
     // Objects that are always there go without a line.
-    let rendered: Vec<String> = found
+    let mut rendered: Vec<String> = found
         .iter()
         .filter(|(_, kinds)| **kinds != ["object"])
         .map(|(name, kinds)| format!("| `{name}` | {} |", kinds.join(" or ")))
@@ -394,7 +395,6 @@ fn the_manual_has_each_name_and_its_type() {
     let mut documented: Vec<String> =
         rows.map(|row| row.split('|').take(3).collect::<Vec<_>>().join("|") + "|").collect();
     documented.sort();
-    let mut rendered = rendered;
     rendered.sort();
     assert_eq!(documented, rendered);
 }

@@ -154,7 +154,9 @@ fn time(device: &Device) -> Vec<String> {
     words.push(format!("{} launches", exact(device.time.launches)));
     if device.owed_for_ns > 0 {
         let ms = device.owed_for_ns.div_ceil(1_000_000);
-        words.push(style::warn(&format!("next launch in {} ms", exact(ms))));
+        let when =
+            if ms < 10_000 { format!("{} ms", exact(ms)) } else { seconds(device.owed_for_ns) };
+        words.push(style::warn(&format!("next launch in {when}")));
     }
     words
 }

@@ -1,7 +1,8 @@
 //! Makes and writes the held page of a container ([`gpucap_core::page::held`]): `all/NAME.held`.
 //!
 //! As the share file it is root's, and containers see it on read-only mounts. It is written in place, since the container's
-//! processes have it mapped, and goes with the usage page.
+//! processes have it mapped, and goes with the usage page; what it says is [kept](super::debts) for the next container in that
+//! place.
 
 use super::share::names;
 use super::store::ALL;
@@ -10,22 +11,47 @@ use crate::sys::at::{self, OFlags};
 use gpucap_core::page::{held, held::HeldPage, share};
 use gpucap_core::units::Share;
 use gpucap_core::uuid::Uuid;
+use std::collections::BTreeMap;
 use std::ffi::{CStr, CString};
 use std::fs::{self, File, Permissions};
-use std::io::{self, Read};
+use std::io::{self, ErrorKind, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// Makes it, with its memory allocated, or finds the one that a hook has made for this container before.
-pub(super) fn make(all: &File, page: &CStr) -> io::Result<File> {
+/// On which GPUs something is owed, and until when, in ns since 1970.
+pub(crate) type Owed = BTreeMap<Uuid, u64>;
+
+/// Makes it, with its memory allocated, or finds the one that a hook has made for this container before. The container is held
+/// back for what is owed in its place.
+pub(super) fn make(all: &File, page: &CStr, owed: &Owed) -> io::Result<File> {
     let [_, name] = names(page, held::SUFFIX)?;
     let file = at::open(all, &name, OFlags::RDWR | OFlags::CREATE, 0o644)?;
     // Every user of the container reads it.
     file.set_permissions(Permissions::from_mode(0o644))?;
     at::allocate(&file, HeldPage::SIZE)?;
-    Map::<HeldPage>::writable(&file)?.get().format();
+    let held = Map::<HeldPage>::writable(&file)?;
+    held.get().format();
+    let owed: Vec<_> = owed.iter().map(|(gpu, until)| (*gpu, *until)).collect();
+    held.get().write_debts(&owed);
     Ok(file)
+}
+
+/// Copies that of this page.
+///
+/// # Errors
+/// There is none that this version understands.
+pub(super) fn copy(all: &File, page: &CStr) -> io::Result<Map<HeldPage>> {
+    known(Map::copy(&open(all, page, OFlags::RDONLY)?)?)
+}
+
+fn open(all: &File, page: &CStr, access: OFlags) -> io::Result<File> {
+    let [_, name] = names(page, held::SUFFIX)?;
+    at::open(all, &name, access, 0)
+}
+
+fn known(page: Map<HeldPage>) -> io::Result<Map<HeldPage>> {
+    if page.get().is_known() { Ok(page) } else { Err(ErrorKind::InvalidData.into()) }
 }
 
 /// The page of a container, by its first process.
@@ -64,21 +90,25 @@ impl OfContainer {
         if is_written { Ok(()) } else { Err(io::Error::other("it has no room for them")) }
     }
 
-    /// Returns from which GPUs it is held back, and for how long from this time in ns since 1970.
+    /// Returns from which GPUs it is held back by the samples, and for how long from this time in ns since 1970.
     ///
     /// # Errors
     /// It has no held page.
-    pub(crate) fn left_ns(&self, now: u64) -> io::Result<Vec<(Uuid, u64)>> {
-        Ok(self.held()?.get().held(now).collect())
+    pub(crate) fn held_by_samples(&self, now: u64) -> io::Result<Vec<(Uuid, u64)>> {
+        Ok(self.held()?.get().held_by_samples(now).collect())
+    }
+
+    /// Returns from which GPUs it is held back, for whatever reason, and for how long from this time in ns since 1970.
+    pub(crate) fn held_for(&self, now: u64) -> Vec<(Uuid, u64)> {
+        copy(&self.all, &self.page)
+            .map_or_else(|_| Vec::new(), |page| page.get().held(now).collect())
     }
 
     fn held(&self) -> io::Result<Map<HeldPage>> {
-        let [_, name] = names(&self.page, held::SUFFIX)?;
-        let file = at::open(&self.all, &name, OFlags::RDWR, 0)?;
+        let file = open(&self.all, &self.page, OFlags::RDWR)?;
         if file.metadata()?.len() < HeldPage::SIZE {
-            return Err(io::ErrorKind::UnexpectedEof.into());
+            return Err(ErrorKind::UnexpectedEof.into());
         }
-        let page = Map::<HeldPage>::writable(&file)?;
-        if page.get().is_known() { Ok(page) } else { Err(io::ErrorKind::InvalidData.into()) }
+        known(Map::writable(&file)?)
     }
 }

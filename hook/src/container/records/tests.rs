@@ -7,6 +7,7 @@ fn record(start_time: u64) -> Record {
         container: "4f6c.a_b".into(),
         pid: Process::own().0,
         start_time,
+        place: "u1@main".into(),
         names: Some(Names {
             namespace: "default".into(),
             pod: "train".into(),
