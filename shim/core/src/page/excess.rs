@@ -61,8 +61,9 @@ impl Excess {
         self.filled_at = self.filled_at.max(now);
         let filled = before.saturating_add(signed(tolerated.of(passed_ns)));
         let filled = filled.min(signed(DEPTH_NS));
-        let lowest = -signed(tolerated.of(MOST_HELD_NS));
-        self.balance_ns = filled.saturating_sub(signed(busy_ns)).max(lowest.min(filled));
+        // More is owed where the limit was higher.
+        let filled = filled.max(lowest(tolerated));
+        self.balance_ns = filled.saturating_sub(signed(busy_ns)).max(lowest(tolerated));
         let below = |balance: i64| balance.min(0).unsigned_abs();
         below(self.balance_ns).saturating_sub(below(before))
     }
@@ -74,8 +75,13 @@ impl Excess {
         let owed_ns = u64::try_from(self.balance_ns.checked_neg()?).ok().filter(|ns| *ns > 0)?;
         let parts = u64::from(tolerated.parts()).max(1);
         let wait_ns = owed_ns.saturating_mul(u64::from(Share::DENOMINATOR)).div_ceil(parts);
-        Some(now.saturating_add(wait_ns))
+        Some(now.saturating_add(wait_ns.min(MOST_HELD_NS)))
     }
+}
+
+/// The most that is owed.
+fn lowest(tolerated: Share) -> i64 {
+    -signed(tolerated.of(MOST_HELD_NS))
 }
 
 /// Returns how much of the time is not beyond a limit; `None`: no more than all of it can be had.
@@ -166,6 +172,26 @@ mod tests {
         excess.add(percent(1), 100_000 * SECOND, 100_000 * SECOND);
         let until = excess.held_until(percent(1), 0).expect("held");
         assert!(until.abs_diff(MOST_HELD_NS) < SECOND, "{until}");
+    }
+
+    /// Else it would be longer than what a reader takes for a time of its own clock, and count for nothing.
+    #[test]
+    fn a_limit_that_is_lowered_holds_for_no_longer_than_ten_minutes() {
+        let mut excess = Excess::new(0);
+        excess.add(percent(50), 400 * SECOND, 400 * SECOND);
+        let left = |excess: &Excess, limit, now| {
+            excess.held_until(percent(limit), now * SECOND).expect("held").abs_diff(now * SECOND)
+        };
+        assert!(left(&excess, 50, 400) < 240 * SECOND);
+        assert_eq!(left(&excess, 1, 400), MOST_HELD_NS);
+        // Nor does it then owe more than can be held back.
+        assert_eq!(excess.add(percent(1), 0, 401 * SECOND), 0);
+        assert!(left(&excess, 1, 401).abs_diff(MOST_HELD_NS) < SECOND);
+        excess.add(percent(1), SECOND, 402 * SECOND);
+        assert!(left(&excess, 1, 402).abs_diff(MOST_HELD_NS) < SECOND);
+        assert!(left(&excess, 1, 500).abs_diff(MOST_HELD_NS) < SECOND, "it fills with samples");
+        excess.add(percent(1), 0, 500 * SECOND);
+        assert!(left(&excess, 1, 500).abs_diff(MOST_HELD_NS - 98 * SECOND) < SECOND);
     }
 
     #[test]

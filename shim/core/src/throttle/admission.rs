@@ -355,7 +355,7 @@ impl<'a> Admission<'a> {
         if !is_exempt && !self.gang.is_waited_for(now) {
             return false;
         }
-        let owed_ns = self.shares.holds_at(0, now).saturating_sub(now);
+        let owed_ns = self.shares.owed_for_ns(now);
         if !self.gang.meets(now) {
             return owed_ns <= self.shares.takes_up(CREDIT_ALONE_NS);
         }

@@ -172,6 +172,11 @@ impl<'a> Shares<'a> {
         at.max(self.held_until.min(now.saturating_add(HELD_NS)))
     }
 
+    /// Returns how long it takes until something may be spent, also if that is asked again before.
+    pub(crate) fn owed_for_ns(&self, now: u64) -> u64 {
+        self.holds_at(0, now).max(self.held_until).saturating_sub(now)
+    }
+
     /// Takes `ns`; the result may be a debt.
     pub(crate) fn charge(&self, ns: u64, now: u64) {
         self.container(self.lent).charge(ns, now);

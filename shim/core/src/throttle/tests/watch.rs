@@ -266,8 +266,11 @@ fn a_container_that_is_held_back_makes_no_launch_until_then() {
     // Held for a minute, and no longer so a moment later.
     bench.meter.hold(until + 60_000 * MS, bench.now);
     assert!(bench.ask(KNOWN).is_none());
+    // Nor by a name: a kernel of any length may have that of a collective.
+    let collective = Launch::kernel(KERNEL).collective(bench.now);
+    assert!(bench.ask(collective).is_none());
     bench.meter.hold(0, bench.now);
-    assert!(bench.ask(KNOWN).is_some());
+    assert!(bench.ask(collective).is_some());
 }
 
 /// The call that waits comes when they have ended, or before that.
