@@ -196,6 +196,12 @@ fn data(file: &File, from: usize, below: usize) -> io::Result<Option<(usize, usi
     Ok((start < end).then_some((start, end)))
 }
 
+impl<T: Words> std::fmt::Debug for Map<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:p}", self.address)
+    }
+}
+
 impl<T: Words> Drop for Map<T> {
     fn drop(&mut self) {
         // SAFETY: mapped by `mapped`; no view outlives `self`.

@@ -6,6 +6,7 @@
 
 mod address;
 mod excess;
+mod rounding;
 mod runs;
 mod sampling;
 mod serve;

@@ -96,7 +96,7 @@ pub(crate) fn execute(options: &Options) -> Result<Exit> {
 }
 
 /// The same for [`metrics`](super::metrics).
-/// `sampled` knows what the driver has sampled of a GPU for a container, by its id, or for another ledger, by its path;
+/// `sampled` knows what the driver has sampled of a GPU for a container, by its record's key, or for another ledger, by its path;
 /// `unattributed` is what it has sampled of GPUs for no process that was seen.
 pub(crate) fn metrics(
     node: &Node,
@@ -106,13 +106,14 @@ pub(crate) fn metrics(
     let mut status = Status { unattributed, ..gather(node, &Machine::new(0)) };
     for ledger in &mut status.ledgers {
         let budget = match &ledger.container {
-            Some(container) => container.record.container.clone(),
+            Some(container) => container.record.key(),
             None => ledger.path.display().to_string(),
         };
         for device in &mut ledger.devices {
             device.sampled = sampled(&budget, device.uuid);
         }
     }
+    status.tell_apart();
     metrics::render(&status)
 }
 

@@ -21,6 +21,8 @@ use std::path::Path;
 pub(crate) const NAME: &CStr = c"live";
 const OTHER_VERSION: &str = "it is not a page of this version";
 
+const LEASED: &str = "a process of the container has a lease on it (fcntl)";
+
 /// Makes the page of these limits; of more GPUs than it has room for, none, and then nothing changes later.
 pub(crate) fn lay_out(inside: &File, limits: &LimitsFile) -> io::Result<()> {
     drop(at::create(inside, NAME, 0o444)?);
@@ -47,7 +49,10 @@ pub(crate) fn open(record: &Record) -> io::Result<Map<LivePage>> {
     let directory = root::open_directory(Path::new("/.gpucap"))?;
     let clone = mount::clone_of(&directory)?;
     mount::restrict(&clone, MountAttrFlags::empty(), MountAttrFlags::MOUNT_ATTR_RDONLY)?;
-    let file = at::open(&clone, NAME, OFlags::RDWR, 0)?;
+    let file = at::open(&clone, NAME, OFlags::RDWR | OFlags::NONBLOCK, 0).map_err(|why| {
+        let is_leased = why.kind() == io::ErrorKind::WouldBlock;
+        if is_leased { io::Error::other(LEASED) } else { why }
+    })?;
     // A container that can unmount may have put something else there; a mapping beyond its end would end us.
     if file.metadata()?.len() < LivePage::SIZE {
         return Err(io::Error::other("it is shorter than a page"));

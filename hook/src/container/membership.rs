@@ -21,6 +21,7 @@ pub(crate) struct Containers(Vec<Container>);
 #[derive(Debug, Eq, PartialEq)]
 struct Container {
     id: String,
+    key: String,
     pid: u32,
     start_time: u64,
     pid_namespace: Option<u64>,
@@ -36,8 +37,8 @@ struct Container {
 /// Whose a process is.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Owner {
-    /// A container of the hook, by its id if it is known which, and whether it has a compute limit, or may have.
-    Container { id: Option<String>, has_share: bool },
+    /// A container of the hook, by the key of its record if it is known which, and whether it has a compute limit, or may have.
+    Container { key: Option<String>, has_share: bool },
     /// None of the hook's.
     Other,
     /// Unknown.
@@ -63,6 +64,7 @@ impl Containers {
             let first = Process(record.pid);
             let known = Container {
                 id: record.container.clone(),
+                key: record.key(),
                 pid: record.pid,
                 start_time: record.start_time,
                 pid_namespace: foreign(first, "pid"),
@@ -153,18 +155,23 @@ impl<'c> Marks<'c> {
         let has_share =
             of_one.map_or_else(|| any.clone().any(|of| of.has_share), |of| of.has_share);
         any.clone().next()?;
-        Some(Owner::Container { id: of_one.map(|of| of.id.clone()), has_share })
+        Some(Owner::Container { key: of_one.map(|of| of.key.clone()), has_share })
     }
 }
 
-/// The only container of these; of those that have not been deleted if there is one. Of several with one id the latest.
+/// The only container of these; of those that have not been deleted if there is one. Of several that have been, all with one
+/// id, the latest.
 fn only<'c>(of: &[&'c Container]) -> Option<&'c Container> {
-    let alone = |of: Vec<&'c Container>| {
+    let alone = |of: &[&'c Container], is_same: fn(&Container, &Container) -> bool| {
         let (last, others) = of.split_last()?;
-        others.iter().all(|other| other.id == last.id).then_some(*last)
+        others.iter().all(|other| is_same(other, last)).then_some(*last)
     };
-    let listed = of.iter().copied().filter(|of| of.is_listed).collect();
-    alone(listed).or_else(|| alone(of.to_vec()))
+    let listed: Vec<_> = of.iter().copied().filter(|of| of.is_listed).collect();
+    if listed.is_empty() {
+        alone(of, |one, other| one.id == other.id)
+    } else {
+        alone(&listed, |one, other| one.key == other.key)
+    }
 }
 
 /// A namespace of a process, if it is not this process's.
@@ -206,6 +213,7 @@ mod tests {
     fn known(process: Process) -> Container {
         Container {
             id: "c".into(),
+            key: "c".into(),
             pid: process.0,
             start_time: process.stat().expect("/proc").expect("a stat").start_time,
             pid_namespace: None,
@@ -218,7 +226,7 @@ mod tests {
     }
 
     fn of_it() -> Owner {
-        Owner::Container { id: Some("c".into()), has_share: true }
+        Owner::Container { key: Some("c".into()), has_share: true }
     }
 
     fn sleeper(through: &[&str]) -> Child {
@@ -268,11 +276,18 @@ mod tests {
     fn a_process_is_of_the_container_that_alone_has_something_in_common_with_it() {
         let own = Process::own();
         let (pid_namespace, cgroups) = (own.namespace("pid"), cgroups(own).expect("/proc"));
-        let nowhere = |id: &str| Container { id: id.into(), pid: 1, start_time: 1, ..known(own) };
+        let nowhere = |id: &str| Container {
+            id: id.into(),
+            key: id.into(),
+            pid: 1,
+            start_time: 1,
+            ..known(own)
+        };
         let shares =
             |id: &str| Container { pid_namespace, cgroups: cgroups.clone(), ..nowhere(id) };
-        let first = Container { id: "first".into(), pid_namespace, ..known(own) };
-        let of = |id: Option<&str>| Owner::Container { id: id.map(str::to_owned), has_share: true };
+        let first = Container { key: "first".into(), pid_namespace, ..known(own) };
+        let of =
+            |key: Option<&str>| Owner::Container { key: key.map(str::to_owned), has_share: true };
         let mut child = sleeper(&[]);
         let both = Containers(vec![shares("a"), first, shares("b")]);
         for process in [own, Process(child.id())] {
@@ -283,7 +298,12 @@ mod tests {
         // One has been deleted; or the same one has been started again.
         let deleted = Container { is_listed: false, ..shares("b") };
         assert_eq!(Containers(vec![shares("a"), deleted]).owner(own), of(Some("a")));
-        assert_eq!(Containers(vec![shares("a"), shares("a")]).owner(own), of(Some("a")));
+        let again = || Container { is_listed: false, ..shares("a") };
+        assert_eq!(Containers(vec![again(), shares("a")]).owner(own), of(Some("a")));
+        assert_eq!(Containers(vec![again(), again()]).owner(own), of(Some("a")));
+        // Two engines have given two containers one id.
+        let other = Container { key: "another".into(), ..shares("a") };
+        assert_eq!(Containers(vec![shares("a"), other]).owner(own), of(None));
         // One has a mount namespace of its own beside that.
         let inside = Container { mount_namespace: own.namespace("mnt"), ..shares("b") };
         assert_eq!(Containers(vec![shares("a"), inside]).owner(own), of(Some("b")));
@@ -301,12 +321,12 @@ mod tests {
     fn a_process_is_of_the_container_whose_cgroup_is_farthest_down() {
         let of = |id: &str, path: &str| {
             let cgroups = vec![("memory".to_owned(), path.to_owned())];
-            Container { id: id.into(), cgroups, ..known(Process::own()) }
+            Container { key: id.into(), cgroups, ..known(Process::own()) }
         };
         let (outer, inner) = (of("outer", "/a"), of("inner", "/a/b"));
         let marks = Marks { cgroups: vec![(4, &inner), (2, &outer)], ..Marks::default() };
         assert!(
-            matches!(marks.owner(), Some(Owner::Container { id: Some(id), .. }) if id == "inner")
+            matches!(marks.owner(), Some(Owner::Container { key: Some(key), .. }) if key == "inner")
         );
     }
 

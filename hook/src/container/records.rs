@@ -19,6 +19,7 @@ use gpucap_plan::{ContainerIdentity, Names, Node, State};
 use serde_json::{Value, json};
 use std::ffi::CString;
 use std::fs::{self, DirBuilder, DirEntry, File};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -170,6 +171,15 @@ fn read(file: &DirEntry) -> io::Result<Option<Record>> {
     }
 }
 
+/// What an engine starts again has the same: a name in a pod, or an id and a bundle.
+fn place(state: &State) -> String {
+    ContainerIdentity::place(&state.annotations).unwrap_or_else(|| {
+        let mut bundle = DefaultHasher::new();
+        state.bundle.hash(&mut bundle);
+        format!("{}@{:016x}", state.id, bundle.finish())
+    })
+}
+
 /// Whether a container's id can be part of a file's name.
 pub(crate) fn is_id(text: &str) -> bool {
     let fits = |sign: char| sign.is_ascii_alphanumeric() || "_-.+:".contains(sign);
@@ -204,7 +214,7 @@ impl Record {
         let pods = ContainerIdentity::all_of(&state.annotations).into_iter();
         Ok(Self {
             container: state.id.clone(),
-            place: ContainerIdentity::place(&state.annotations).unwrap_or_else(|| state.id.clone()),
+            place: place(state),
             pid,
             start_time: stat.start_time,
             names: Names::of(&state.annotations),
@@ -254,8 +264,13 @@ impl Record {
         if over { Err(io::ErrorKind::NotFound.into()) } else { Ok(()) }
     }
 
+    /// What no other container has at any time: two engines may give one id to two containers.
+    pub(crate) fn key(&self) -> String {
+        format!("{}@{}-{}", self.container, self.pid, self.start_time)
+    }
+
     fn file(&self) -> String {
-        format!("{}@{}-{}{ENDING}", self.container, self.pid, self.start_time)
+        format!("{}{ENDING}", self.key())
     }
 
     fn text(&self) -> String {

@@ -4,15 +4,18 @@
 //! and the samples are the driver's: nothing that a container says counts. What is found goes to the metrics, and where the
 //! node's configuration says so the container is held back ([`crate::container::pages::held`]).
 
+use super::rounding::PARTS;
 use crate::container::effective_limit::EffectiveLimit;
 use crate::container::pages::{self, held::OfContainer};
 use crate::container::records::Record;
+use crate::sys::Map;
 use gpucap_core::page::excess::Excess;
+use gpucap_core::page::held::HeldPage;
 use gpucap_core::units::Share;
 use gpucap_core::uuid::Uuid;
 use gpucap_plan::{Node, SampledExcess};
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
 /// By how much a time is to differ from what was written before it is written again.
 const WRITES_NS: u64 = 100_000_000;
@@ -22,6 +25,7 @@ const WRITES_NS: u64 = 100_000_000;
 pub(super) struct Containers {
     directory: PathBuf,
     holds: bool,
+    /// By the keys of their records.
     known: BTreeMap<String, Container>,
     /// What is left of containers that have ended, by their place: an engine may start another one there.
     ended: BTreeMap<String, BTreeMap<Uuid, Used>>,
@@ -29,11 +33,12 @@ pub(super) struct Containers {
 
 #[derive(Debug)]
 struct Container {
-    /// Its first process, and when that started.
-    owner: (u32, u64),
     place: String,
     /// As it was given them, for one that has no usage page.
     at_start: Vec<EffectiveLimit>,
+    page: Option<OfContainer>,
+    /// Mapped as long as it runs, so that none can keep it from being written.
+    held: Option<Map<HeldPage>>,
     gpus: BTreeMap<Uuid, Used>,
     /// Until when it is held back, in ns since 1970, as was written; `None`: nothing was.
     written: Option<BTreeMap<Uuid, u64>>,
@@ -60,67 +65,61 @@ impl Containers {
         Self { directory: pages::directory(node), holds, known, ended }
     }
 
-    /// Notes the containers that there are, and reads their limits again.
-    pub(super) fn note(&mut self, records: &[Record], now: Now) {
-        let is_there = |id: &String, container: &mut Container| {
-            let is_it = |record: &&Record| (record.pid, record.start_time) == container.owner;
-            records.iter().filter(is_it).any(|record| record.container == *id)
-        };
+    /// Notes the containers that there are, and reads their limits again. Returns whether some have ended, whose held pages are
+    /// no longer mapped now.
+    pub(super) fn note(&mut self, records: &[Record], now: Now) -> bool {
+        let keys: BTreeSet<String> = records.iter().map(Record::key).collect();
         let mut before = std::mem::take(&mut self.known);
-        let ended = before.extract_if(.., |id, container| !is_there(id, container));
-        self.ended.extend(ended.map(|(_, container)| (container.place, container.gpus)));
+        let ended = before.extract_if(.., |key, _| !keys.contains(key));
+        let ended: Vec<_> = ended.map(|(_, it)| (it.place, it.gpus)).collect();
+        let has_ended = !ended.is_empty();
+        self.ended.extend(ended);
         for record in records {
-            let owner = (record.pid, record.start_time);
-            let page = OfContainer::find(&self.directory, owner).ok();
-            let mut container = before.remove(&record.container).unwrap_or_else(|| {
+            let key = record.key();
+            let mut container = before.remove(&key).unwrap_or_else(|| {
                 let left = self.ended.remove(&record.place).unwrap_or_default();
-                Container::new(record, left, page.as_ref(), self.holds, now)
+                Container::new(record, left, &self.directory)
             });
-            for (gpu, used) in &mut container.gpus {
-                used.most = most(page.as_ref(), &container.at_start, *gpu);
-            }
-            container.write(page, self.holds, now);
-            self.known.insert(record.container.clone(), container);
+            container.note(self.holds, now);
+            self.known.insert(key, container);
         }
         let is_left =
             |used: &Used| used.most.is_some_and(|it| !used.excess.is_over(it, now.monotonic_ns));
         self.ended.retain(|_, gpus| gpus.values().any(is_left));
+        has_ended
     }
 
-    /// Adds a sample of a GPU that has just ended: for which percentage of its length it worked for each container.
+    /// Adds a sample of a GPU that has just ended: for which part of its length it worked for each container, in [`PARTS`] of a
+    /// percent.
     pub(super) fn add(
         &mut self,
         gpu: Uuid,
-        percent: &BTreeMap<String, u64>,
+        parts: &BTreeMap<String, u64>,
         length_ns: u64,
         now: Now,
     ) {
-        for (id, container) in &mut self.known {
-            let percent = percent.get(id).copied().unwrap_or(0).min(100);
-            let page = || OfContainer::find(&self.directory, container.owner).ok();
-            if percent > 0 {
-                container.gpus.entry(gpu).or_insert_with(|| Used {
-                    most: most(page().as_ref(), &container.at_start, gpu),
-                    excess: Excess::new(now.monotonic_ns),
-                    beyond_ns: 0,
-                });
+        for (key, container) in &mut self.known {
+            let parts = parts.get(key).copied().unwrap_or(0);
+            if parts > 0 && !container.gpus.contains_key(&gpu) {
+                let (most, excess) = (container.most(gpu, None), Excess::new(now.monotonic_ns));
+                container.gpus.insert(gpu, Used { most, excess, beyond_ns: 0 });
             }
             let Some(used) = container.gpus.get_mut(&gpu) else { continue };
             let Some(most) = used.most else { continue };
-            let busy_ns = length_ns / 100 * percent;
+            let busy_ns = length_ns / (100 * PARTS) * parts;
             let beyond_ns = used.excess.add(most, busy_ns, now.monotonic_ns);
             used.beyond_ns = used.beyond_ns.saturating_add(beyond_ns);
-            if self.holds && container.differs(now) {
-                container.write(page(), true, now);
+            if self.holds {
+                container.write(true, now);
             }
         }
     }
 
     /// Returns what each container had beyond the limit and the tolerance, in ns.
     pub(super) fn beyond(&self) -> BTreeMap<(String, Uuid), u64> {
-        let of = |(id, container): (&String, &Container)| {
+        let of = |(key, container): (&String, &Container)| {
             let of = |(gpu, used): (&Uuid, &Used)| {
-                Some(((id.clone(), *gpu), used.most.map(|_| used.beyond_ns)?))
+                Some(((key.clone(), *gpu), used.most.map(|_| used.beyond_ns)?))
             };
             container.gpus.iter().filter_map(of).collect::<Vec<_>>()
         };
@@ -129,26 +128,54 @@ impl Containers {
 }
 
 impl Container {
-    /// One that is seen for the first time, with what is left of those in its place. A process that sampled before this one may
-    /// have left it held back: it still owes that.
-    fn new(
-        record: &Record,
-        ended: BTreeMap<Uuid, Used>,
-        page: Option<&OfContainer>,
-        holds: bool,
-        now: Now,
-    ) -> Self {
-        let at_start = EffectiveLimit::all(&record.limits().unwrap_or_default(), None);
-        let left = page.filter(|_| holds).and_then(|page| page.held_by_samples(now.unix_ns).ok());
-        let owes = |(gpu, left_ns)| {
-            let most = most(page, &at_start, gpu);
-            let excess = Excess::owing(most?, left_ns, now.monotonic_ns);
-            Some((gpu, Used { most, excess, beyond_ns: 0 }))
-        };
+    /// One that is seen for the first time, with what is left of those in its place.
+    fn new(record: &Record, ended: BTreeMap<Uuid, Used>, pages: &Path) -> Self {
         let ended = ended.into_iter().map(|(gpu, used)| (gpu, Used { beyond_ns: 0, ..used }));
-        let gpus = left.into_iter().flatten().filter_map(owes).chain(ended).collect();
-        let (owner, place) = ((record.pid, record.start_time), record.place.clone());
-        Self { owner, place, at_start, gpus, written: None }
+        Self {
+            place: record.place.clone(),
+            at_start: EffectiveLimit::all(&record.limits().unwrap_or_default(), None),
+            page: OfContainer::find(pages, (record.pid, record.start_time)).ok(),
+            held: None,
+            gpus: ended.collect(),
+            written: None,
+        }
+    }
+
+    /// Reads its limits again, and writes what has come to differ.
+    fn note(&mut self, holds: bool, now: Now) {
+        if self.held.is_none() {
+            self.held = self.page.as_ref().and_then(|page| page.map().ok());
+            self.take_over(holds, now);
+        }
+        let gpus: Vec<Uuid> = self.gpus.keys().copied().collect();
+        for gpu in gpus {
+            let before = self.gpus.get(&gpu).and_then(|used| used.most);
+            let most = self.most(gpu, before);
+            self.gpus.entry(gpu).and_modify(|used| used.most = most);
+        }
+        self.write(holds, now);
+    }
+
+    /// A process that sampled before this one may have left it held back: it still owes that.
+    fn take_over(&mut self, holds: bool, now: Now) {
+        let Some(held) = self.held.as_ref().filter(|_| holds) else { return };
+        let left: Vec<_> = held.get().held_by_samples(now.unix_ns).collect();
+        for (gpu, left_ns) in left {
+            let Some(most) = self.most(gpu, None) else { continue };
+            let excess = Excess::owing(most, left_ns, now.monotonic_ns);
+            self.gpus.entry(gpu).or_insert(Used { most: Some(most), excess, beyond_ns: 0 });
+        }
+    }
+
+    /// The most that it may have of a GPU's time now; of one without a page, what it was given when it started. `None`: it
+    /// has no limit. As `before` if that cannot be read at the moment.
+    fn most(&self, gpu: Uuid, before: Option<Share>) -> Option<Share> {
+        let at_start = || Some(EffectiveLimit::find(&self.at_start, gpu)?.at_start.core?.most());
+        match self.page.as_ref().map(|page| page.most(gpu)) {
+            Some(Ok(most)) => most,
+            Some(Err(_)) => before.or_else(at_start),
+            None => at_start(),
+        }
     }
 
     /// Until when it is to be held back, in ns since 1970: for each GPU that it is not to have.
@@ -171,37 +198,27 @@ impl Container {
         gpus.any(|gpu| of(&until, gpu).abs_diff(of(written, gpu)) > WRITES_NS)
     }
 
-    /// Writes it; where the node holds no container back, that this is not. If it fails, the next look tries again.
-    fn write(&mut self, page: Option<OfContainer>, holds: bool, now: Now) {
+    /// Writes it; where the node holds no container back, that this is not.
+    fn write(&mut self, holds: bool, now: Now) {
         if self.written.is_some() && !(holds && self.differs(now)) {
             return;
         }
-        let Some(page) = page else { return };
+        let Some(held) = &self.held else { return };
         let until = if holds { self.until(now) } else { BTreeMap::new() };
         let lines: Vec<_> = until.iter().map(|(gpu, until)| (*gpu, *until)).collect();
-        self.written = page.hold(&lines).is_ok().then_some(until);
+        self.written = held.get().write(&lines).then_some(until);
     }
-}
-
-/// The most that a container may have of a GPU's time now; of one without a page, what it was given when it started. `None`
-/// if it has no limit.
-fn most(page: Option<&OfContainer>, at_start: &[EffectiveLimit], gpu: Uuid) -> Option<Share> {
-    let of_record = || Some(EffectiveLimit::find(at_start, gpu)?.at_start.core?.most());
-    page.map_or_else(of_record, |page| page.most(gpu))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::container::slices::Slices;
-    use crate::sys::Map;
     use gpucap_core::limits::LimitsFile;
     use gpucap_core::limits::file::{Entry, Key};
-    use gpucap_core::page::held::HeldPage;
     use serde_json::json;
     use std::fs::{self, File};
     use std::os::unix::fs::symlink;
-    use std::path::Path;
 
     const SECOND: u64 = 1_000_000_000;
 
@@ -278,22 +295,25 @@ mod tests {
             all.note(&records, at(0));
             assert_eq!(held(&node, 7, gpu, 0), where_held(0));
             let busy = |percent| {
-                let of = |(id, percent): (&str, u64)| (id.to_owned(), percent);
-                BTreeMap::from([("c7", percent), ("c8", 100), ("c9", percent)].map(of))
+                let of = |(key, percent): (&str, u64)| (key.to_owned(), percent * PARTS);
+                BTreeMap::from([("c7@7-5", percent), ("c8@8-5", 100), ("c9@9-5", percent)].map(of))
             };
-            let key = |id: &str| (id.to_owned(), gpu);
+            let key = |key: &str| (key.to_owned(), gpu);
             for second in 1..=10 {
                 all.add(gpu, &busy(13), SECOND, at(second));
             }
-            let none = ["c7", "c8", "c9"].map(|id| (key(id), 0));
+            let none = ["c7@7-5", "c8@8-5", "c9@9-5"].map(|of| (key(of), 0));
             assert_eq!(all.beyond(), BTreeMap::from(none));
             for second in 11..=20 {
                 all.add(gpu, &busy(100), SECOND, at(second));
             }
             // Of ten seconds two are given at once, and in all but the first 0.135 flow in.
-            let beyond_ns = all.beyond()[&key("c7")];
+            let beyond_ns = all.beyond()[&key("c7@7-5")];
             assert_eq!(beyond_ns, 6_785_000_000);
-            assert_eq!((all.beyond()[&key("c8")], all.beyond()[&key("c9")]), (0, beyond_ns));
+            assert_eq!(
+                (all.beyond()[&key("c8@8-5")], all.beyond()[&key("c9@9-5")]),
+                (0, beyond_ns)
+            );
             let due = (beyond_ns * 1000 / 135).div_ceil(SECOND);
             assert_eq!(held(&node, 7, gpu, 20), where_held(due));
             assert_eq!(
@@ -326,7 +346,7 @@ mod tests {
             all.note(&[again(9, "other")], at(62));
             assert_eq!(all.beyond(), BTreeMap::new());
             all.note(&[again(8, "c7")], at(62));
-            assert_eq!(all.beyond(), BTreeMap::from([(key("c7"), 0)]));
+            assert_eq!(all.beyond(), BTreeMap::from([(key("c7@8-5"), 0)]));
             assert_eq!(held(&node, 8, gpu, 62).is_some_and(|left| left > 100), holds);
             // That is forgotten once it has flowed in.
             all.note(&[], at(63));

@@ -8,11 +8,13 @@
 //! the time slices then, as without samples.
 
 use super::excess::{self, Now};
+use super::rounding::{self, PARTS, Samples};
 use super::runs::Runs;
 use crate::command::status::view::Sampled;
 use crate::container::membership::{Containers, Owner};
+use crate::container::pages;
 use crate::container::pages::unreported::{Lock, NodePages};
-use crate::container::records;
+use crate::container::records::{self, Record};
 use crate::error::reason;
 use crate::node::driver::Driver;
 use crate::node::inputs;
@@ -35,7 +37,7 @@ pub(super) struct Sampling(Mutex<Seen>);
 
 #[derive(Debug, Default)]
 struct Seen {
-    /// By budget and GPU. A budget is a container's id, or the path of another ledger.
+    /// By budget and GPU. A budget is the key of a container's record, or the path of another ledger.
     used: BTreeMap<(String, Uuid), Used>,
     /// Since when there are samples of a GPU, and since when a budget is known, in ns since 1970.
     gpus: BTreeMap<Uuid, u64>,
@@ -219,21 +221,21 @@ impl<'s> Sampler<'s> {
         let began_at = self.began_at;
         let clock = self.clocks.entry(gpu).or_insert_with(|| Clock::new(began_at));
         let length_ns = clock.cover(length_ns, now);
-        let (mut reported, mut unreported, mut seen) = (0, BTreeMap::new(), 0);
-        let mut used: BTreeMap<String, u64> = BTreeMap::new();
+        let (mut reported, mut unreported, mut seen) = (0, BTreeMap::new(), Samples::default());
+        let mut used: BTreeMap<String, Samples> = BTreeMap::new();
         for (_, pid, percent) in busy {
             let Some((process, owner)) = self.owner(pid, now) else {
                 reported += percent;
                 continue;
             };
-            seen += percent;
+            seen.add(percent);
             let budget = match &owner {
-                Owner::Container { id, .. } => id.clone(),
+                Owner::Container { key, .. } => key.clone(),
                 Owner::Other => self.runs.ledger(process, now, AGAIN_NS).map(str::to_owned),
                 Owner::Unknown => None,
             };
             if let Some(budget) = budget {
-                *used.entry(budget).or_default() += percent;
+                used.entry(budget).or_default().add(percent);
             }
             match owner {
                 Owner::Container { has_share: true, .. } | Owner::Unknown => reported += percent,
@@ -242,10 +244,11 @@ impl<'s> Sampler<'s> {
                 }
             }
         }
+        let used = rounding::parts(used, seen, all);
         self.excesses.add(gpu, &used, length_ns, Now { monotonic_ns: now, unix_ns });
         self.shared.lock().add(gpu, &used, length_ns, unix_ns);
         if let Some(all) = all {
-            self.shared.lock().add_unattributed(gpu, all.saturating_sub(seen), length_ns);
+            self.shared.lock().add_unattributed(gpu, all.saturating_sub(seen.percent()), length_ns);
         }
         for process in self.pages.processes() {
             unreported.entry(process).or_insert(0);
@@ -304,11 +307,14 @@ impl<'s> Sampler<'s> {
         self.looked_at = now;
         let records = records::all(&records::directory(&self.node));
         self.containers.note(&records);
-        self.excesses.note(&records, Now { monotonic_ns: now, unix_ns: sys::unix_ns() });
+        if self.excesses.note(&records, Now { monotonic_ns: now, unix_ns: sys::unix_ns() }) {
+            // The hook that was there for their ends could not unmount what was mapped here.
+            pages::sweep(&pages::directory(&self.node));
+        }
         self.shared.lock().beyond = self.excesses.beyond();
         self.runs.retain(|(pid, start_time)| !Process(pid).has_ended(start_time));
-        let containers = records.iter().map(|record| &record.container);
-        let budgets = containers.chain(self.runs.ledgers());
+        let containers: Vec<String> = records.iter().map(Record::key).collect();
+        let budgets = containers.iter().chain(self.runs.ledgers());
         self.shared.lock().note(&budgets.collect(), sys::unix_ns());
         self.has_readers = self.pages.have_readers();
         for process in self.pages.processes() {
@@ -324,7 +330,7 @@ impl<'s> Sampler<'s> {
 }
 
 impl Seen {
-    /// Adds a look at a GPU: percentages by budget.
+    /// Adds a look at a GPU: parts of a percent by budget.
     fn add(&mut self, gpu: Uuid, used: &BTreeMap<String, u64>, length_ns: u64, unix_ns: u64) {
         self.gpus.entry(gpu).or_insert(unix_ns);
         for budget in used.keys() {
@@ -332,10 +338,9 @@ impl Seen {
             self.used.entry((budget.clone(), gpu)).or_default();
         }
         for ((budget, _), of) in self.used.iter_mut().filter(|((_, of), _)| *of == gpu) {
-            let percent = used.get(budget).copied().unwrap_or(0).min(100);
-            let busy_ns = length_ns / 100 * percent;
+            let busy_ns = length_ns / (100 * PARTS) * used.get(budget).copied().unwrap_or(0);
             of.busy_ns = of.busy_ns.saturating_add(busy_ns);
-            if percent > 0 {
+            if busy_ns > 0 {
                 of.last_ns = unix_ns;
             }
             of.latest.push_back([length_ns, busy_ns]);
@@ -373,7 +378,7 @@ mod tests {
         let gpu = Uuid([1; 16]);
         assert_eq!(sampling.of("a", gpu), None, "not sampled");
         sampling.lock().note(&BTreeSet::from([&"a".to_owned()]), 7 * SECOND);
-        let used = |percent| BTreeMap::from([("a".to_owned(), percent)]);
+        let used = |percent| BTreeMap::from([("a".to_owned(), percent * PARTS)]);
         sampling.lock().add(gpu, &BTreeMap::new(), SECOND, 8 * SECOND);
         let idle = Sampled { permille: 0, busy_ns: 0, last_ns: 8 * SECOND, beyond_ns: None };
         assert_eq!(sampling.of("a", gpu), Some(idle), "idle since it is sampled");

@@ -3,7 +3,7 @@
 //!
 //! A name is one word, which a person copies. Pure: what a process is called here was asked for when it was read.
 
-use super::view::{LedgerView, Row};
+use super::view::{LedgerView, Row, Status};
 use crate::container::ledgers::{BY_HOOK, Name};
 use crate::container::records::Record;
 use crate::node::proc::printable;
@@ -40,6 +40,21 @@ impl LedgerView {
     pub(crate) fn processes_called(&self, pid: u32) -> impl Iterator<Item = &Row> {
         let is_it = move |row: &&Row| row.pid == pid || row.here.is_some_and(|here| here.0 == pid);
         self.devices.iter().flat_map(|device| &device.processes).filter(is_it)
+    }
+}
+
+impl Status {
+    /// Gives containers of one id the keys of their records in place of that: two engines may have given it to both.
+    pub(crate) fn tell_apart(&mut self) {
+        let containers = || self.ledgers.iter().filter_map(|ledger| ledger.container.as_ref());
+        let ids = containers().map(|it| it.record.container.as_str());
+        let count = |id: &str| ids.clone().filter(|other| *other == id).count();
+        let is_shared = containers().map(|it| count(&it.record.container) > 1);
+        let is_shared: Vec<bool> = is_shared.collect();
+        let containers = self.ledgers.iter_mut().filter_map(|ledger| ledger.container.as_mut());
+        for (container, _) in containers.zip(is_shared).filter(|(_, is_shared)| *is_shared) {
+            container.record.container = container.record.key();
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use super::store::ALL;
 use crate::sys::Map;
 use crate::sys::at::{self, OFlags};
 use gpucap_core::page::{held, held::HeldPage, share};
-use gpucap_core::units::Share;
+use gpucap_core::units::{ComputeLimit, Share};
 use gpucap_core::uuid::Uuid;
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString};
@@ -47,7 +47,8 @@ pub(super) fn copy(all: &File, page: &CStr) -> io::Result<Map<HeldPage>> {
 
 fn open(all: &File, page: &CStr, access: OFlags) -> io::Result<File> {
     let [_, name] = names(page, held::SUFFIX)?;
-    at::open(all, &name, access, 0)
+    // Not blocking: a process may have a lease on it.
+    at::open(all, &name, access | OFlags::NONBLOCK, 0)
 }
 
 fn known(page: Map<HeldPage>) -> io::Result<Map<HeldPage>> {
@@ -72,43 +73,33 @@ impl OfContainer {
         Ok(Self { all: File::open(directory.join(ALL))?, page })
     }
 
-    /// Returns the most that the container may have of a GPU's time; `None` if that is not known.
-    pub(crate) fn most(&self, gpu: Uuid) -> Option<Share> {
-        let [_, name] = names(&self.page, share::SUFFIX).ok()?;
-        let file = at::open(&self.all, &name, OFlags::RDONLY, 0).ok()?;
+    /// Returns the most that the container may have of a GPU's time; `None` if it has no limit.
+    ///
+    /// # Errors
+    /// It cannot be read at the moment.
+    pub(crate) fn most(&self, gpu: Uuid) -> io::Result<Option<Share>> {
+        let [_, name] = names(&self.page, share::SUFFIX)?;
+        let file = at::open(&self.all, &name, OFlags::RDONLY | OFlags::NONBLOCK, 0)?;
         let mut text = Vec::new();
-        file.take(share::MAX_BYTES as u64 + 1).read_to_end(&mut text).ok()?;
-        Some(share::limit_of(&text, gpu)?.most())
+        file.take(share::MAX_BYTES as u64 + 1).read_to_end(&mut text)?;
+        Ok(share::limit_of(&text, gpu).map(ComputeLimit::most))
     }
 
-    /// Holds the container back until these times, and not from any other GPU.
+    /// Maps its held page. As long as it is mapped no process can take a lease on it (`fcntl(2)`).
     ///
     /// # Errors
-    /// It has no held page, as those that an earlier hook made, or too many GPUs.
-    pub(crate) fn hold(&self, until: &[(Uuid, u64)]) -> io::Result<()> {
-        let is_written = self.held()?.get().write(until);
-        if is_written { Ok(()) } else { Err(io::Error::other("it has no room for them")) }
-    }
-
-    /// Returns from which GPUs it is held back by the samples, and for how long from this time in ns since 1970.
-    ///
-    /// # Errors
-    /// It has no held page.
-    pub(crate) fn held_by_samples(&self, now: u64) -> io::Result<Vec<(Uuid, u64)>> {
-        Ok(self.held()?.get().held_by_samples(now).collect())
+    /// It has none, as those that an earlier hook made, or it cannot be opened at the moment.
+    pub(crate) fn map(&self) -> io::Result<Map<HeldPage>> {
+        let file = open(&self.all, &self.page, OFlags::RDWR)?;
+        if file.metadata()?.len() < HeldPage::SIZE {
+            return Err(ErrorKind::UnexpectedEof.into());
+        }
+        known(Map::writable(&file)?)
     }
 
     /// Returns from which GPUs it is held back, for whatever reason, and for how long from this time in ns since 1970.
     pub(crate) fn held_for(&self, now: u64) -> Vec<(Uuid, u64)> {
         copy(&self.all, &self.page)
             .map_or_else(|_| Vec::new(), |page| page.get().held(now).collect())
-    }
-
-    fn held(&self) -> io::Result<Map<HeldPage>> {
-        let file = open(&self.all, &self.page, OFlags::RDWR)?;
-        if file.metadata()?.len() < HeldPage::SIZE {
-            return Err(ErrorKind::UnexpectedEof.into());
-        }
-        known(Map::writable(&file)?)
     }
 }
