@@ -2,6 +2,7 @@
 
 pub(crate) mod at;
 pub(crate) mod mount;
+pub(crate) mod no_user;
 pub(crate) mod process;
 pub(crate) mod wait;
 

@@ -202,6 +202,13 @@ impl Container {
         self.path("root")
     }
 
+    /// The same with this id: each has a state directory of its own, as an engine has for each of its namespaces.
+    #[must_use]
+    pub(crate) fn with_id(mut self, id: &str) -> Self {
+        self.id = id.into();
+        self
+    }
+
     /// The id.
     pub(crate) fn id(&self) -> &str {
         &self.id

@@ -20,6 +20,7 @@
 //! * [`component`]: the chart's metrics on a node with a container.
 //! * [`sampled`], [`sampled_owners`]: what the driver's samples say of processes, and whose these are.
 //! * [`again`]: a container that is started again, in debt.
+//! * [`leases`]: a container that keeps others from opening files by leases.
 //! * [`excess`]: a container that hides from the library what it does, before the driver's samples.
 //! * [`scraped`]: a real Prometheus that scrapes a limited container.
 //! * [`earlier`]: hook, library and command of two versions, mixed.
@@ -50,6 +51,7 @@ mod hostile;
 mod image;
 mod images;
 mod kept;
+mod leases;
 mod limited;
 mod mounts;
 mod node;
@@ -87,6 +89,7 @@ fn main() -> ExitCode {
         sampled_owners::trials,
         again::trials,
         excess::trials,
+        leases::trials,
         scraped::trials,
         peers::trials,
         kept::trials,

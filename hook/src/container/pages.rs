@@ -26,6 +26,7 @@ use super::records::first_process;
 use super::root::{FileIdentity, Place, Root};
 use crate::node::proc::Process;
 use crate::sys::at::{self, OFlags};
+use crate::sys::no_user::NoUser;
 use crate::sys::{self, Map, mount};
 use debts::Debts;
 use gpucap_core::limits::LimitsFile;
@@ -181,8 +182,11 @@ impl PageMounts {
         let file = with_room(path, || claim.page())?;
         Map::<UsagePage>::writable(&file)?.get().format();
         let held = with_room(path, || held::make(&claim.all, &claim.name, &owed))?;
-        let own = clone(&file, Use::Write)?;
-        let [held, all] = [clone(&held, Use::Read)?, clone(&claim.all, Use::Read)?];
+        let own = clone(&file, Use::Write, None)?;
+        // Where the kernel has no such mounts, a container can keep others from opening these for a while.
+        let no_user = NoUser::make().ok();
+        let read = |file: &File| clone(file, Use::Read, no_user.as_ref());
+        let [held, all] = [read(&held)?, read(&claim.all)?];
         Ok(Self { claim, owed, own, held, all })
     }
 
@@ -265,11 +269,12 @@ impl Drop for Claim {
     }
 }
 
-/// Makes a mount of an open file, with these restrictions.
-fn clone(file: &File, usage: Use) -> io::Result<(File, FileIdentity)> {
+/// Makes a mount of an open file, with these restrictions, whose files belong to no user if that can be had.
+fn clone(file: &File, usage: Use, no_user: Option<&NoUser>) -> io::Result<(File, FileIdentity)> {
     let clone = mount::clone_of(file)?;
     let (set, clear) = usage.attributes();
     mount::restrict(&clone, set, clear)?;
+    let _ = no_user.map(|no_user| no_user.own(&clone));
     Ok((clone, FileIdentity::of(file)?))
 }
 

@@ -46,7 +46,17 @@ pub(crate) fn clone_of(file: &File) -> io::Result<File> {
 pub(crate) fn restrict(mount: &File, set: MountAttrFlags, clear: MountAttrFlags) -> io::Result<()> {
     let [set, clear] = [set, clear].map(|flags| flags.bits().into());
     let propagation = MountPropagationFlags::PRIVATE.bits().into();
-    let attributes = Attributes { set, clear, propagation, user_namespace: 0 };
+    set_attributes(mount, &Attributes { set, clear, propagation, user_namespace: 0 })
+}
+
+/// Has the files of a mount that is mounted nowhere yet belong to the users to which this user namespace maps their owners.
+pub(crate) fn map_users(mount: &File, user_namespace: &File) -> io::Result<()> {
+    let set = MountAttrFlags::MOUNT_ATTR_IDMAP.bits().into();
+    let user_namespace = user_namespace.as_raw_fd().unsigned_abs().into();
+    set_attributes(mount, &Attributes { set, clear: 0, propagation: 0, user_namespace })
+}
+
+fn set_attributes(mount: &File, attributes: &Attributes) -> io::Result<()> {
     // SAFETY: an open mount, an empty name, and attributes of the size that is named.
     let result = unsafe {
         libc::syscall(
@@ -54,7 +64,7 @@ pub(crate) fn restrict(mount: &File, set: MountAttrFlags, clear: MountAttrFlags)
             mount.as_raw_fd(),
             c"".as_ptr(),
             libc::AT_EMPTY_PATH,
-            &raw const attributes,
+            &raw const *attributes,
             size_of::<Attributes>(),
         )
     };

@@ -103,7 +103,7 @@ pub(super) fn cannot(path: &str, be: &str, error: i32) -> Unresolved {
     if is_lack(error) { Unresolved::ForNow(text) } else { Unresolved::Broken(text) }
 }
 
-/// Whether this error says only that too much is in use at the moment.
+/// Whether this error says only that too much is in use at the moment, or that a process has a lease on the file.
 pub(super) const fn is_lack(error: i32) -> bool {
-    matches!(error, libc::EMFILE | libc::ENFILE | libc::ENOMEM)
+    matches!(error, libc::EMFILE | libc::ENFILE | libc::ENOMEM | libc::EAGAIN)
 }
