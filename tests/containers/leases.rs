@@ -16,6 +16,7 @@ use gpucap_tests::{Program, Result, Run, Stop};
 use libtest_mimic::Trial;
 use serde_json::json;
 use std::fs;
+use std::process::Command;
 use std::thread::{scope, sleep};
 use std::time::{Duration, Instant};
 
@@ -43,11 +44,13 @@ fn leases(container: &Container, kind: char, seconds: u32, files: &str) -> Resul
     container.exec(&[], &["sh", "-c", &format!("exec /leases {kind} {seconds} {files}")])
 }
 
-/// Whether the kernel can have the files of a file system in memory belong to no user (Linux 6.3).
+/// Whether the kernel can have the files of a file system in memory belong to no user: Linux 6.3, where it allows user
+/// namespaces.
 fn has_mapped_users() -> Result<bool> {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease")?;
     let mut numbers = release.split(['.', '-']).map_while(|it| it.trim().parse::<u32>().ok());
-    Ok([numbers.next(), numbers.next()] >= [Some(6), Some(3)])
+    let is_new = [numbers.next(), numbers.next()] >= [Some(6), Some(3)];
+    Ok(is_new && Command::new("unshare").args(["--user", "true"]).status()?.success())
 }
 
 fn peer(runtime: Runtime) -> Result {
