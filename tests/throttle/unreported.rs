@@ -3,6 +3,7 @@
 //! Only NVML lists it, and is queried every five seconds while a launch waits. The trace of the driver, which both
 //! processes write, has a line for each call.
 
+use crate::share::{held_to, spending};
 use crate::{BEGIN, MS, WAIT, about, lasts, under, within};
 use gpucap_tests::{Actor, Driver, Program, Result, Stop, World, trial};
 use libtest_mimic::Trial;
@@ -14,8 +15,15 @@ pub(crate) fn trials() -> Vec<Trial> {
             "an unreported process that comes during a wait is noticed in that wait",
             comes_in_a_wait,
         ),
+        trial("more processes than a page has places for are no unreported ones", crowd),
         trial("a process with few descriptors is not held up by the question", few_descriptors),
     ]
+}
+
+/// A page has places for 64. Beside a process of unknown work, launches that differ by their data are not charged for all of
+/// what they took, since it may be that of the other one.
+fn crowd() -> Result {
+    held_to(&spending(under("30", "crowd")?, &["70", "12000"]), 30.0)
 }
 
 /// The shim loads NVML for the question if the process has not, which takes a descriptor or two.

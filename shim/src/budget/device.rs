@@ -124,6 +124,7 @@ impl Device {
                 "ledger: no memory left to note device {uuid}"
             )));
         }
+        ledger.uses(slot, index);
         let time = match resolved.core {
             Some(limit) => {
                 let join = |own| Peers::join(own, index, uuid, slot);

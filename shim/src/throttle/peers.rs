@@ -36,7 +36,7 @@ pub(crate) struct Peers {
 struct View {
     pages: Vec<PeerPage>,
     peers: Vec<PeerReport>,
-    /// How many processes have published something.
+    /// How many processes of other containers have published something.
     known: usize,
     /// The buffer for what is read; [`ROOM`] bytes.
     room: Vec<u8>,
@@ -120,11 +120,11 @@ impl Peers {
         self.own.page.end(self.device, slot, found, now);
     }
 
-    /// Returns whether more processes compute on the device than publish a report. NVML is asked, which takes a
-    /// while.
-    pub(super) fn has_unreported(&self) -> bool {
+    /// Returns whether more processes compute on the device than those of this container and those that publish a report in
+    /// others. NVML is asked, which takes a while.
+    pub(super) fn has_unreported(&self, own: usize) -> bool {
         let listed = topology::nvml().and_then(|nvml| process::count(nvml, self.gpu.0));
-        listed.is_some_and(|listed| listed > self.view.lock().known.saturating_add(1))
+        listed.is_some_and(|listed| listed > self.view.lock().known.saturating_add(own))
     }
 
     /// Reads the reports, unless another thread does so or it `is_due` only later. Each is passed on under a stable
@@ -153,12 +153,11 @@ impl View {
         let own = all.own.page.reports(all.device).filter(|(slot, _)| *slot != all.slot.index());
         let own = own.map(|(slot, report)| (key(page, slot), report));
         self.peers.extend(own.map(|(key, report)| PeerReport { page, limit: None, key, report }));
-        self.known = self.peers.len();
         if reads != Reads::Own || self.listed_at.is_none() {
             self.read_others(all, reads, now);
         }
         let others = self.pages.iter().map(|page| page.processes);
-        self.known = others.fold(self.known, usize::saturating_add);
+        self.known = others.fold(0, usize::saturating_add);
         // Each counts by itself; its key is no process's.
         self.peers.extend(self.pages.iter().take(reads.most()).map(|page| PeerReport {
             page: page.inode,

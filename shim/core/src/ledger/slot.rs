@@ -120,6 +120,19 @@ impl Ledger {
         self.claimed().any(|(index, record)| index != own.index() && record.identity().is_some())
     }
 
+    /// Notes that the process of `slot` uses `device`, also before it has or does anything there.
+    pub fn uses(&self, slot: Slot, device: DeviceIndex) {
+        self.touch(slot, device);
+    }
+
+    /// How many processes use `device`; dead ones count until they are found.
+    #[must_use]
+    pub fn users(&self, device: DeviceIndex) -> usize {
+        let uses = |index| self.touched(index).any(|it| it == device);
+        let owners = self.claimed().filter(|(_, record)| record.identity().is_some());
+        owners.filter(|(index, _)| uses(*index)).count()
+    }
+
     /// The devices of which the slot at `index` has an account.
     pub(super) fn touched(&self, index: usize) -> impl Iterator<Item = DeviceIndex> {
         let touched = self.owners.get(index).map_or(0, |record| record.touched.load());

@@ -176,3 +176,29 @@ fn who_left_work_is_dead_and_who_has_its_slot_lives() {
     );
     assert_eq!((died, owed), (vec![], vec![7]));
 }
+
+#[test]
+fn the_earliest_time_up_to_which_work_is_paid_for_is_that_of_all_processes() {
+    let (ledger, device, ada) = ready();
+    let bea = claim(&ledger, 2);
+    let paid_until = |slots| ledger.paid_until(device, slots).map(|ns| ns / MS);
+    assert_eq!(paid_until(64), None);
+    ledger.unfinished(ada, device, Some(9 * MS));
+    ledger.unfinished(bea, device, Some(7 * MS));
+    assert_eq!((paid_until(64), paid_until(1)), (Some(7), Some(9)));
+    ledger.unfinished(bea, device, None);
+    assert_eq!(paid_until(64), Some(9));
+}
+
+#[test]
+fn a_process_uses_a_device_before_it_has_anything_there() {
+    let (ledger, device, _ada) = ready();
+    let other = ledger.device([9; 16]).unwrap();
+    let bea = claim(&ledger, 2);
+    let before = ledger.users(device);
+    ledger.uses(bea, device);
+    ledger.uses(bea, device);
+    assert_eq!((ledger.users(device), ledger.users(other)), (before + 1, 0));
+    assert_eq!(ledger.reap(&|who| who.pid == 1), 1);
+    assert_eq!(ledger.users(device), before);
+}
