@@ -6,6 +6,7 @@
 //! must not run without limits.
 
 use crate::container::native_limit::NativeLimitSet;
+use crate::container::pages::held::Owed;
 use crate::container::pages::{self, Wanted};
 use crate::container::records::{self, Claimed, Record, Records};
 use crate::container::slices::Slices;
@@ -193,15 +194,27 @@ fn note(outcome: &Outcome, journal: &mut Journal<'_>, id: &str) {
             format!("without a usage page, it may get less than its share beside others: {why}");
         journal.note(Level::Warning, id, &what);
     }
-    let now = crate::sys::unix_ns();
-    for (gpu, until) in owed {
-        let seconds = until.saturating_sub(now).div_ceil(1_000_000_000);
-        let what = format!(
-            "launches nothing on {} for {seconds} s: before it was started again it had more than its limit there",
-            gpu.gpu()
-        );
+    if let Some(what) = held_back(owed) {
         journal.note(Level::Warning, id, &what);
     }
+}
+
+/// What a container is held back for; `None` if that is over at once.
+fn held_back(owed: &Owed) -> Option<String> {
+    let now = crate::sys::unix_ns();
+    let left_s = |until: &u64| until.saturating_sub(now).div_ceil(1_000_000_000);
+    let (gpu, until) = owed.iter().max_by_key(|(_, until)| **until)?;
+    let others = match owed.len() {
+        1 => String::new(),
+        count => format!(", and for less on {} more", count - 1),
+    };
+    (left_s(until) > 1).then(|| {
+        format!(
+            "launches nothing on {} for {} s{others}: before it was started again it had more than its limit there",
+            gpu.gpu(),
+            left_s(until)
+        )
+    })
 }
 
 /// Takes the slices of the container: without a record of it, another container could have them too.

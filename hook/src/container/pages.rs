@@ -31,6 +31,7 @@ use crate::sys::{self, Map, mount};
 use debts::Debts;
 use gpucap_core::limits::LimitsFile;
 use gpucap_core::page::{self, UsagePage};
+use gpucap_core::units::{ComputeLimit, Share};
 use gpucap_plan::Node;
 use held::Owed;
 use share::ShareFile;
@@ -91,6 +92,8 @@ pub(crate) fn are_needed(limits: &LimitsFile) -> bool {
 
 /// Removes pages of ended containers, and the file system if none is left. Returns how many were removed.
 pub(crate) fn sweep(directory: &Path) -> usize {
+    // What two hooks keep of one container's debts would get mixed up.
+    let lock = lock(directory);
     let links = fs::read_dir(directory).into_iter().flatten().flatten();
     let stale = links.filter(|link| {
         let owner = link.file_name().to_str().and_then(owner_of);
@@ -113,8 +116,9 @@ pub(crate) fn sweep(directory: &Path) -> usize {
         fs::remove_file(link)
     };
     let count = stale.filter(|link| is_gone(&link.path()).is_ok()).count();
-    let _ = tidy(directory);
     debts.tidy(|owner| directory.join(owner).is_symlink());
+    drop(lock);
+    let _ = tidy(directory);
     count
 }
 
@@ -165,6 +169,11 @@ fn page_of(file: &OsStr) -> Option<&str> {
     (belongs && u128::from_str_radix(name, 16).is_ok()).then_some(name)
 }
 
+/// Whether there is time that a container may not have.
+fn is_limit(limit: ComputeLimit) -> bool {
+    limit.most() != Share::FULL
+}
+
 impl PageMounts {
     /// Makes it, or finds the one that a hook has made for this container before; in the namespace of the host.
     pub(crate) fn make(
@@ -175,10 +184,12 @@ impl PageMounts {
         let path = wanted.directory;
         make_directory(path, 0o700)?;
         let _lock = lock(path)?;
-        let (claim, owed) = Claim::stake(wanted, label)?;
+        let (claim, mut owed) = Claim::stake(wanted, label)?;
         // First, since a page without its shares counts for nothing.
-        let shares = limits.entries.iter().map(|entry| (entry.key, entry.compute()));
-        claim.share(path)?.publish(shares)?;
+        let shares = || limits.entries.iter().map(|entry| (entry.key, entry.compute()));
+        claim.share(path)?.publish(shares())?;
+        let text = page::share::write(shares());
+        owed.retain(|gpu, _| page::share::limit_of(text.as_bytes(), *gpu).is_some_and(is_limit));
         let file = with_room(path, || claim.page())?;
         Map::<UsagePage>::writable(&file)?.get().format();
         let held = with_room(path, || held::make(&claim.all, &claim.name, &owed))?;

@@ -1,6 +1,6 @@
 /*
- * crowd PROCESSES MILLISECONDS: so many children each have a context and do nothing, until this process has launched for that
- * long a kernel of 10 us of which one launch in a hundred takes 1.28 ms, and waited for each. The first half is not counted.
+ * crowd PROCESSES MILLISECONDS: PROCESSES children each have a context and do nothing, until this process has launched for
+ * MILLISECONDS a kernel of 10 us of which one launch in a hundred takes 1.28 ms, and waited for each. The first half is not counted.
  * Prints how long the work kept the card busy, and how long that took by the card's clock. Linked with -lcuda.
  */
 #include "route.h"

@@ -286,7 +286,7 @@ impl<'s> Sampler<'s> {
             }
             _ => {}
         }
-        self.containers.note(&records::all(&records::directory(&self.node)));
+        self.note(&records::all(&records::directory(&self.node)), now);
         let owner = self.containers.owner(Process(pid));
         // Another one has taken the number in the mean time.
         if Process(pid).has_ended(stat.start_time) {
@@ -302,15 +302,20 @@ impl<'s> Sampler<'s> {
         Some((process, owner))
     }
 
+    /// Notes the containers that there are: a sample of one that is not noted is lost.
+    fn note(&mut self, records: &[Record], now: u64) {
+        self.containers.note(records);
+        if self.excesses.note(records, Now { monotonic_ns: now, unix_ns: sys::unix_ns() }) {
+            // The hook that was there for their ends could not unmount what was mapped here.
+            pages::sweep(&pages::directory(&self.node));
+        }
+    }
+
     /// Looks again at what may have changed.
     fn refresh(&mut self, now: u64) {
         self.looked_at = now;
         let records = records::all(&records::directory(&self.node));
-        self.containers.note(&records);
-        if self.excesses.note(&records, Now { monotonic_ns: now, unix_ns: sys::unix_ns() }) {
-            // The hook that was there for their ends could not unmount what was mapped here.
-            pages::sweep(&pages::directory(&self.node));
-        }
+        self.note(&records, now);
         self.shared.lock().beyond = self.excesses.beyond();
         self.runs.retain(|(pid, start_time)| !Process(pid).has_ended(start_time));
         let containers: Vec<String> = records.iter().map(Record::key).collect();

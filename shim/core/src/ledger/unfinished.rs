@@ -18,6 +18,7 @@ use super::device::DeviceIndex;
 use super::layout::Ledger;
 use super::slot::{Identity, Slot};
 use super::word::Fact;
+use crate::sync::Word;
 use crate::throttle::Unfinished;
 
 /// Times are kept in units of 2^10 ns.
@@ -88,13 +89,13 @@ impl Ledger {
         }
     }
 
-    /// Returns the earliest time up to which work in flight on `device` is paid for, of the processes in the first `slots`,
-    /// living and dead; `None` if none has work in flight.
-    pub fn paid_until(&self, device: DeviceIndex, slots: usize) -> Option<u64> {
-        let has_account = |index: &usize| self.has_account(*index, device);
-        let slots = self.claimed().map(|(index, _)| index).take(slots).filter(has_account);
-        let notes = slots.filter_map(|index| Some(self.account(index, device)?.unfinished.load()));
-        notes.filter(|note| *note != 0).map(|note| unfinished(note, 0).paid_until).min()
+    /// The work in flight on `device` of each process, living or dead, as if it died now.
+    pub fn all_unfinished(&self, device: DeviceIndex) -> impl Iterator<Item = Unfinished> {
+        let has_account = move |index: &usize| self.has_account(*index, device);
+        let slots = self.claimed().map(|(index, _)| index).filter(has_account);
+        let accounts = slots.filter_map(move |index| self.account(index, device));
+        let words = accounts.map(|account| [&account.unfinished, &account.alive].map(Word::load));
+        words.filter(|[note, _]| *note != 0).map(|[note, alive]| unfinished(note, alive))
     }
 
     /// Reports that dead processes kept `device` busy for `busy_ns` up to `end_ns`, beyond their own reports.

@@ -2,10 +2,9 @@
 
 use super::Gate;
 use crate::sys;
-use gpucap_core::page::PLACES;
 
 /// Less is not worth a word: it is what a launch may wait for at any time.
-const LEAST_NS: u64 = 100_000_000;
+const LEAST_NS: u64 = 50_000_000;
 
 impl Gate {
     /// Publishes it, if it is time to.
@@ -13,8 +12,10 @@ impl Gate {
         let Some(peers) = self.peers.as_ref().filter(|_| self.upkeep.is_debt_due(now)) else {
             return;
         };
-        let paid_until = self.ledger.paid_until(self.index, PLACES);
-        let until = self.with(|inside| inside.meter.in_debt_until(paid_until, now));
+        // What runs at one time is had once.
+        let left = self.ledger.all_unfinished(self.index).map(|left| left.owed(now));
+        let owed_ns = left.max().unwrap_or(0);
+        let until = self.with(|inside| inside.meter.in_debt_until(owed_ns, now));
         let Some(left_ns) = until.map(|until| until.saturating_sub(now)) else { return };
         let is_in_debt = left_ns >= LEAST_NS;
         peers.set_debt(if is_in_debt { sys::unix_time_ns().saturating_add(left_ns) } else { 0 });

@@ -18,7 +18,8 @@ const MOST_NS: u64 = 60_000_000_000;
 
 impl Unfinished {
     /// Returns how much is owed.
-    pub(crate) fn owed(self, now: u64) -> u64 {
+    #[must_use]
+    pub fn owed(self, now: u64) -> u64 {
         let until = self.alive_at.unwrap_or(now).min(now);
         until.saturating_sub(self.paid_until).min(MOST_NS)
     }

@@ -187,9 +187,9 @@ impl Admission<'_> {
         owed
     }
 
-    /// Returns until when the container is in debt, if it owes this too.
-    pub(crate) fn in_debt_until(&self, left: Option<Unfinished>, now: u64) -> u64 {
-        self.shares.in_debt_until(left.map_or(0, |left| left.owed(now)), now)
+    /// Returns until when the container is in debt, if it owes `ns` more.
+    pub(crate) fn in_debt_until(&self, ns: u64, now: u64) -> u64 {
+        self.shares.in_debt_until(ns, now)
     }
 
     /// Removes a launch that ended at `end`, or whose end will never be seen.

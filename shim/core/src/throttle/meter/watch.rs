@@ -120,12 +120,10 @@ impl<E> Meter<'_, E> {
         self.admission.inherit(left, now)
     }
 
-    /// Returns until when the container is in debt, with what is in flight and paid for up to `paid_until`: as if its
-    /// processes died now.
+    /// Returns until when the container is in debt, if it owes `ns` for what is in flight.
     #[must_use]
-    pub fn in_debt_until(&self, paid_until: Option<u64>, now: u64) -> u64 {
-        let left = paid_until.map(|paid_until| Unfinished { paid_until, alive_at: None });
-        self.admission.in_debt_until(left, now)
+    pub fn in_debt_until(&self, ns: u64, now: u64) -> u64 {
+        self.admission.in_debt_until(ns, now)
     }
 
     /// Holds the process back until this time, and no longer: the node has seen that its container has had more than its limit.
