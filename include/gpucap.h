@@ -93,7 +93,8 @@ struct gpucap_ledger_owner {
     uint64_t image;         /* [p] start of the stack: differs between a process and what it executes */
     uint64_t touched;       /* [p] bit d: the slot has a book of device d; never cleared */
     uint64_t since;         /* [i] when the slot was claimed, CLOCK_BOOTTIME ns */
-    uint64_t reserved[2];
+    uint64_t uses;          /* bit d: its process uses device d, whether it has a book or not */
+    uint64_t reserved;
 };
 
 struct gpucap_ledger_book {

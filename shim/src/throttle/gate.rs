@@ -156,7 +156,8 @@ impl Gate {
     /// Finds out whether a process on the device publishes no report: then measurements contain its turns too.
     fn look_for_unreported(&self) {
         if let Some(peers) = &self.peers {
-            // Also those that have no place in the page: a container must not look like a process that it has.
+            // Also those that do nothing: a container could have processes of its own taken for others.
+            self.ledger.reap(&ledger_file::alive);
             let unreported = peers.has_unreported(self.ledger.users(self.index));
             self.with(|inside| inside.meter.set_unreported(unreported));
         }

@@ -120,8 +120,8 @@ impl Peers {
         self.own.page.end(self.device, slot, found, now);
     }
 
-    /// Returns whether more processes compute on the device than those of this container and those that publish a report in
-    /// others. NVML is asked, which takes a while.
+    /// Returns whether more processes compute on the device than the `own` ones of the container and those that publish a
+    /// report in others. NVML is asked, which takes a while.
     pub(super) fn has_unreported(&self, own: usize) -> bool {
         let listed = topology::nvml().and_then(|nvml| process::count(nvml, self.gpu.0));
         listed.is_some_and(|listed| listed > self.view.lock().known.saturating_add(own))

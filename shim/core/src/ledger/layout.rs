@@ -98,7 +98,9 @@ pub(super) struct OwnerRecord {
     /// reading, allocate) pages of the file that no process has written.
     pub(super) touched: Word,
     pub(super) since: Counter,
-    pub(super) _reserved: [Counter; 2],
+    /// Bit d: the process of the slot uses device d, also before it has anything there.
+    pub(super) uses: Counter,
+    pub(super) _reserved: Counter,
 }
 
 #[derive(Debug, Default)]

@@ -122,15 +122,17 @@ impl Ledger {
 
     /// Notes that the process of `slot` uses `device`, also before it has or does anything there.
     pub fn uses(&self, slot: Slot, device: DeviceIndex) {
-        self.touch(slot, device);
+        if let Some(record) = self.owners.get(slot.index()) {
+            record.uses.store(record.uses.load() | device.bit());
+        }
     }
 
-    /// How many processes use `device`; dead ones count until they are found.
+    /// How many processes use `device`; dead ones count until they are reaped.
     #[must_use]
     pub fn users(&self, device: DeviceIndex) -> usize {
-        let uses = |index| self.touched(index).any(|it| it == device);
+        let uses = |record: &OwnerRecord| record.uses.load() & device.bit() != 0;
         let owners = self.claimed().filter(|(_, record)| record.identity().is_some());
-        owners.filter(|(index, _)| uses(*index)).count()
+        owners.filter(|(_, record)| uses(record)).count()
     }
 
     /// The devices of which the slot at `index` has an account.
@@ -172,6 +174,7 @@ impl Ledger {
     fn open(&self, slot: Slot, now_ns: u64) {
         if let Some(record) = self.owners.get(slot.index()) {
             record.since.store(now_ns);
+            record.uses.store(0);
         }
         for device in self.touched(slot.index()) {
             if let Some(account) = self.account(slot.index(), device) {

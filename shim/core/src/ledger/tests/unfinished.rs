@@ -200,10 +200,18 @@ fn a_process_uses_a_device_before_it_has_anything_there() {
     let (ledger, device, _ada) = ready();
     let other = ledger.device([9; 16]).unwrap();
     let bea = claim(&ledger, 2);
-    let before = ledger.users(device);
+    let users = |ledger: &Ledger| [device, other].map(|device| ledger.users(device));
+    assert_eq!(users(&ledger), [0, 0]);
     ledger.uses(bea, device);
     ledger.uses(bea, device);
-    assert_eq!((ledger.users(device), ledger.users(other)), (before + 1, 0));
+    ledger.uses(bea, other);
+    assert_eq!(users(&ledger), [1, 1]);
     assert_eq!(ledger.reap(&|who| who.pid == 1), 1);
-    assert_eq!(ledger.users(device), before);
+    assert_eq!(users(&ledger), [0, 0]);
+    let cid = claim(&ledger, 3);
+    assert_eq!(
+        (cid.index(), users(&ledger)),
+        (bea.index(), [0, 0]),
+        "another process has the slot"
+    );
 }
