@@ -100,7 +100,8 @@ impl Sampled {
         };
         let container = container.mount(&self.installed.card(), "/card", "rw");
         add(&container.root(), &share, "share")?;
-        Ok(container.env("STUB_GPU_DIR=/card"))
+        // NVML lists no process that has nothing.
+        Ok(container.env("STUB_GPU_DIR=/card").env("STUB_GPU_CONTEXT_MEM=1048576"))
     }
 
     /// The same with a second root directory in it, `/elsewhere`, that has the card and empty places for usage pages.

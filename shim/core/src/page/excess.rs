@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn a_limit_that_is_lowered_holds_for_no_longer_than_ten_minutes() {
         let mut excess = Excess::new(0);
-        excess.add(percent(50), 400 * SECOND, 400 * SECOND);
+        excess.add(percent(50), 150 * SECOND, 400 * SECOND);
         let left = |excess: &Excess, limit, now| {
             excess.held_until(percent(limit), now * SECOND).expect("held").abs_diff(now * SECOND)
         };
