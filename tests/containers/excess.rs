@@ -41,7 +41,8 @@ fn most_held(seconds: f64) -> f64 {
     (13.5 + 100.0 * (2.0 + 1.5) / seconds) / 0.8 + MORE
 }
 
-fn container(node: &Sampled, holds: &str) -> Result<Container> {
+/// One at a limit of 10 % of a node that treats what is beyond it like this, with the program that hides.
+pub(crate) fn container(node: &Sampled, holds: &str) -> Result<Container> {
     let container = node.container(Some(10))?;
     let stopped = Program::new("stopped").flags(&["-lcuda"]).build()?;
     add(&container.root(), &stopped, "stopped")?;

@@ -4,8 +4,8 @@
 //! Files that more than one container sees belong to no user in any of them, where the kernel can do that. What a container can
 //! do to its own files keeps the node from nothing.
 
-use crate::container::{Container, json};
-use crate::excess::had;
+use crate::container::Container;
+use crate::excess::{self, had};
 use crate::image::add;
 use crate::peers::{shell, start};
 use crate::runtime::Runtime;
@@ -14,7 +14,6 @@ use crate::shares::try_limit;
 use crate::{expect, trials_of};
 use gpucap_tests::{Program, Result, Run, Stop};
 use libtest_mimic::Trial;
-use serde_json::json;
 use std::fs;
 use std::process::Command;
 use std::thread::{scope, sleep};
@@ -28,14 +27,8 @@ pub(crate) fn trials() -> Vec<Trial> {
 }
 
 fn container(node: &Sampled) -> Result<Container> {
-    let container = node.container(Some(10))?;
-    for (program, flags) in [("leases", &[][..]), ("stopped", &["-lcuda"])] {
-        add(&container.root(), &Program::new(program).flags(flags).build()?, program)?;
-    }
-    let path = container.path("node.json");
-    let mut config = json(&path)?;
-    config["sampled_excess"] = json!("hold");
-    fs::write(path, config.to_string())?;
+    let container = excess::container(node, "hold")?;
+    add(&container.root(), &Program::new("leases").build()?, "leases")?;
     Ok(container)
 }
 

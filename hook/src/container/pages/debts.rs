@@ -16,9 +16,9 @@
 use super::held::{self, Owed};
 use crate::sys::at::{self, OFlags};
 use crate::sys::{self, Map};
-use gpucap_core::page::UsagePage;
 use gpucap_core::page::excess::MOST_HELD_NS;
-use gpucap_core::page::held::MOST_DEBTS;
+use gpucap_core::page::held::{FARTHEST_NS, MOST_DEBTS};
+use gpucap_core::page::{LEAST_DEBT_NS, UsagePage};
 use gpucap_core::uuid::{DeviceName, Uuid};
 use std::ffi::CStr;
 use std::fs::{self, DirEntry, File};
@@ -27,12 +27,6 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Less is not worth waiting for: a runtime takes about as long to start a container. With a second, kernels of 95 ms get
-/// 46 % at a limit of 10.
-const LEAST_NS: u64 = 50_000_000;
-/// By how much a time may be farther off because the clock was set by a little in the mean time. Beyond that it is one of
-/// another clock.
-const SLACK_NS: u64 = 60_000_000_000;
 const NAME: &str = "debts";
 const ENDING: &str = ".owed";
 const UNFINISHED: &str = ".new";
@@ -109,7 +103,7 @@ impl Debts {
             let (gpu, until) = line.split_once(' ')?;
             Some((gpu.parse::<DeviceName>().ok()?.uuid, until.parse().ok()?))
         };
-        let most = sys::unix_ns().saturating_add(MOST_HELD_NS + SLACK_NS);
+        let most = sys::unix_ns().saturating_add(FARTHEST_NS);
         due(text.lines().filter_map(line).filter(|(_, until)| *until <= most)).collect()
     }
 
@@ -158,7 +152,7 @@ fn due(owed: impl Iterator<Item = (Uuid, u64)>) -> impl Iterator<Item = (Uuid, u
     let now = sys::unix_ns();
     let most = now.saturating_add(MOST_HELD_NS);
     let owed = owed.map(move |(gpu, until)| (gpu, until.min(most)));
-    owed.filter(move |(_, until)| *until >= now.saturating_add(LEAST_NS))
+    owed.filter(move |(_, until)| *until >= now.saturating_add(LEAST_DEBT_NS))
 }
 
 #[cfg(test)]

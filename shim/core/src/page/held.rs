@@ -55,8 +55,9 @@ const FREE: [u64; 2] = [0; 2];
 /// On how many GPUs a debt may be kept. A container's word is taken for most of them, so others have room beside those.
 pub const MOST_DEBTS: usize = 64;
 const _: () = assert!(MOST_DEBTS < ENTRIES);
-/// By how much a time may be farther off because the clock was set by a little in the mean time.
-const SLACK_NS: u64 = 60_000_000_000;
+/// How far off a time of the node may be: its clock may have been set by a little in the mean time. One that is farther off is
+/// of another clock.
+pub const FARTHEST_NS: u64 = MOST_HELD_NS + 60_000_000_000;
 
 impl HeldPage {
     /// The length of the file.
@@ -153,7 +154,7 @@ impl Entry {
 /// For how long it is until then.
 fn left_ns(until: &Word, now_ns: u64) -> u64 {
     let left_ns = until.load().saturating_sub(now_ns);
-    if left_ns <= MOST_HELD_NS.saturating_add(SLACK_NS) { left_ns } else { 0 }
+    if left_ns <= FARTHEST_NS { left_ns } else { 0 }
 }
 
 #[cfg(all(test, not(loom)))]
@@ -230,7 +231,7 @@ mod tests {
             let [first, second, ..] = words[0];
             let named = u128::from(first) << 64 | u128::from(second);
             for gpu in [Uuid(gpu), Uuid(named.to_be_bytes())] {
-                prop_assert!(page.left_ns(gpu, 0) <= MOST_HELD_NS + SLACK_NS);
+                prop_assert!(page.left_ns(gpu, 0) <= FARTHEST_NS);
                 prop_assert!(page.write(&[(gpu, 5)]));
                 prop_assert_eq!(page.left_ns(gpu, 2), 3);
             }

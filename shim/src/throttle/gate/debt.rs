@@ -2,9 +2,7 @@
 
 use super::Gate;
 use crate::sys;
-
-/// Less is not worth a word: it is what a launch may wait for at any time.
-const LEAST_NS: u64 = 50_000_000;
+use gpucap_core::page::LEAST_DEBT_NS;
 
 impl Gate {
     /// Publishes it, if it is time to.
@@ -17,7 +15,7 @@ impl Gate {
         let owed_ns = left.max().unwrap_or(0);
         let until = self.with(|inside| inside.meter.in_debt_until(owed_ns, now));
         let Some(left_ns) = until.map(|until| until.saturating_sub(now)) else { return };
-        let is_in_debt = left_ns >= LEAST_NS;
+        let is_in_debt = left_ns >= LEAST_DEBT_NS;
         peers.set_debt(if is_in_debt { sys::unix_time_ns().saturating_add(left_ns) } else { 0 });
     }
 }
