@@ -158,7 +158,7 @@ impl Gate {
         if let Some(peers) = &self.peers {
             // Also those that do nothing: a container could have processes of its own taken for others.
             self.ledger.reap(&ledger_file::alive);
-            let unreported = peers.has_unreported(self.ledger.users(self.index));
+            let unreported = peers.has_unreported(|| self.ledger.users(self.index));
             self.with(|inside| inside.meter.set_unreported(unreported));
         }
     }

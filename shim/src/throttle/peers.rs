@@ -121,9 +121,11 @@ impl Peers {
     }
 
     /// Returns whether more processes compute on the device than the `own` ones of the container and those that publish a
-    /// report in others. NVML is asked, which takes a while.
-    pub(super) fn has_unreported(&self, own: usize) -> bool {
+    /// report in others. NVML is asked, which takes a while: one that begins in that time may be on its list or not.
+    pub(super) fn has_unreported(&self, own: impl Fn() -> usize) -> bool {
+        let before = own();
         let listed = topology::nvml().and_then(|nvml| process::count(nvml, self.gpu.0));
+        let own = own().max(before);
         listed.is_some_and(|listed| listed > self.view.lock().known.saturating_add(own))
     }
 

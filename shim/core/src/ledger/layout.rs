@@ -99,7 +99,7 @@ pub(super) struct OwnerRecord {
     pub(super) touched: Word,
     pub(super) since: Counter,
     /// Bit d: the process of the slot uses device d, also before it has anything there.
-    pub(super) uses: Counter,
+    pub(super) uses: Word,
     pub(super) _reserved: Counter,
 }
 

@@ -123,7 +123,7 @@ impl Ledger {
     /// Notes that the process of `slot` uses `device`, also before it has or does anything there.
     pub fn uses(&self, slot: Slot, device: DeviceIndex) {
         if let Some(record) = self.owners.get(slot.index()) {
-            record.uses.store(record.uses.load() | device.bit());
+            record.uses.set(device.bit());
         }
     }
 
