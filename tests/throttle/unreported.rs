@@ -16,6 +16,8 @@ pub(crate) fn trials() -> Vec<Trial> {
             comes_in_a_wait,
         ),
         trial("processes of its own that do nothing are no unreported ones", crowd),
+        trial("processes that have executed another program are no unreported ones", executed),
+        trial("processes of other containers that do nothing are no unreported ones", foreign),
         trial("a process with few descriptors is not held up by the question", few_descriptors),
     ]
 }
@@ -25,6 +27,25 @@ pub(crate) fn trials() -> Vec<Trial> {
 fn crowd() -> Result {
     held_to(&spending(under("30", "crowd")?, &["1", "12000"]), 30.0)?;
     held_to(&spending(under("30", "crowd")?, &["70", "12000"]), 30.0)
+}
+
+/// The driver ends a context whose process executes another program, and lists it no longer.
+fn executed() -> Result {
+    held_to(&spending(under("30", "crowd")?, &["3", "12000", "sleep"]), 30.0)
+}
+
+/// They have contexts, and never launch anything. Those that have ended count until another one of their container looks, and
+/// hide no program without gpucap here: there is none.
+fn foreign() -> Result {
+    let run = under("30", "crowd")?;
+    let mut idle = Vec::new();
+    for ledger in ["other", "other", "third"] {
+        let other = under("30", "caller")?.env("STUB_GPU_DIR", run.directory().join("card"));
+        let mut process = other.env("GPUCAP_LEDGER", run.directory().join(ledger)).start()?;
+        obeys(&mut process, &BEGIN)?;
+        idle.push(process);
+    }
+    held_to(&spending(run, &["0", "12000"]), 30.0)
 }
 
 /// The shim loads NVML for the question if the process has not, which takes a descriptor or two.

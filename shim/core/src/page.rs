@@ -8,6 +8,7 @@
 //! 0      magic, version, one more than the highest seat ever taken, 5 reserved words
 //! 64     64 x 16 B: the GPU (two halves of its UUID), by its device index in the container's ledger
 //! 1088   64 x 8 B: until when the container is in debt there, in ns since 1970, by device index
+//! 1600   64 x 8 B: how many of the container's processes use it, by device index; 0: not known
 //! 4096   64 x 64 x 16 B, by device index and then by slot of the ledger: the usage report of a process for a device
 //! ```
 //!
@@ -21,7 +22,7 @@ pub mod held;
 pub mod sampled;
 pub mod share;
 
-use crate::ledger::{DeviceIndex, Slot};
+use crate::ledger::{DeviceIndex, SLOTS, Slot};
 use crate::sync::Word;
 use crate::throttle::UsageReport;
 use crate::uuid::Uuid;
@@ -50,7 +51,8 @@ pub struct UsagePage {
     _reserved: [Word; 5],
     gpus: [[Word; 2]; PLACES],
     debts: [Word; PLACES],
-    _room: [Word; 312],
+    users: [Word; PLACES],
+    _room: [Word; 248],
     seats: [[Seat; PLACES]; PLACES],
 }
 
@@ -63,12 +65,16 @@ pub struct Seat {
 }
 
 const WORD: usize = size_of::<u64>();
+const GPUS_AT: usize = 64;
+const DEBTS_AT: usize = GPUS_AT + PLACES * 2 * WORD;
+const USERS_AT: usize = DEBTS_AT + PLACES * WORD;
 const SEATS_AT: usize = 4096;
 
 #[cfg(not(loom))]
 const _: () = {
-    assert!(std::mem::offset_of!(UsagePage, gpus) == 64);
-    assert!(std::mem::offset_of!(UsagePage, debts) == Header::SIZE);
+    assert!(std::mem::offset_of!(UsagePage, gpus) == GPUS_AT);
+    assert!(std::mem::offset_of!(UsagePage, debts) == DEBTS_AT);
+    assert!(std::mem::offset_of!(UsagePage, users) == USERS_AT);
     assert!(std::mem::offset_of!(UsagePage, seats) == SEATS_AT);
     assert!(UsagePage::SIZE == 69_632);
 };
@@ -115,6 +121,22 @@ impl UsagePage {
     pub fn set_debt(&self, device: DeviceIndex, until: u64) {
         if let Some(debt) = self.debts.get(device.index()) {
             debt.store(until);
+        }
+    }
+
+    /// Publishes how many processes of the container use a device: `count` returns it. Processes that do so at the same time
+    /// end with a number that one of them has counted after all stores of the others.
+    pub fn set_users(&self, device: DeviceIndex, count: impl Fn() -> usize) {
+        let Some(users) = self.users.get(device.index()) else { return };
+        let mut counted = count();
+        // Others come, but not for ever.
+        for _ in 0..SLOTS {
+            users.store(counted as u64);
+            let again = count();
+            if again == counted {
+                return;
+            }
+            counted = again;
         }
     }
 
@@ -172,7 +194,7 @@ pub struct Header<'a>(&'a [u8]);
 
 impl<'a> Header<'a> {
     /// The number of bytes of the file that it needs.
-    pub const SIZE: usize = 64 + PLACES * 2 * WORD;
+    pub const SIZE: usize = USERS_AT + PLACES * WORD;
 
     /// Decodes the first [`SIZE`](Self::SIZE) bytes of a file; `None` if they are not a page of a supported version.
     #[must_use]
@@ -185,13 +207,25 @@ impl<'a> Header<'a> {
     /// process has used that device.
     #[must_use]
     pub fn seats(&self, gpu: Uuid) -> Option<(usize, usize)> {
-        let is_it = |row: &usize| {
-            let at = 8 + row * 2;
-            gpu.halves().into_iter().zip(at..).all(|(half, at)| word(self.0, at) == Some(half))
-        };
-        let row = (0..PLACES).find(is_it)?;
+        let row = self.row(gpu)?;
         let taken = usize::try_from(word(self.0, 2)?).unwrap_or(PLACES).min(PLACES);
         Some((SEATS_AT + row * PLACES * size_of::<Seat>(), taken * size_of::<Seat>()))
+    }
+
+    /// Returns how many processes of the container use a device; `None` if that is not known, as of a container with an
+    /// earlier version.
+    #[must_use]
+    pub fn users(&self, gpu: Uuid) -> Option<usize> {
+        let users = word(self.0, USERS_AT / WORD + self.row(gpu)?)?;
+        (users > 0).then(|| usize::try_from(users).unwrap_or(SLOTS).min(SLOTS))
+    }
+
+    fn row(&self, gpu: Uuid) -> Option<usize> {
+        let is_it = |row: &usize| {
+            let at = GPUS_AT / WORD + row * 2;
+            gpu.halves().into_iter().zip(at..).all(|(half, at)| word(self.0, at) == Some(half))
+        };
+        (0..PLACES).find(is_it)
     }
 }
 

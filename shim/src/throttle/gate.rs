@@ -158,7 +158,9 @@ impl Gate {
         if let Some(peers) = &self.peers {
             // Also those that do nothing: a container could have processes of its own taken for others.
             self.ledger.reap(&ledger_file::alive);
-            let unreported = peers.has_unreported(|| self.ledger.users(self.index));
+            let users = || self.ledger.users(self.index);
+            peers.set_users(users);
+            let unreported = peers.has_unreported(users);
             self.with(|inside| inside.meter.set_unreported(unreported));
         }
     }

@@ -36,7 +36,7 @@ pub(crate) struct Peers {
 struct View {
     pages: Vec<PeerPage>,
     peers: Vec<PeerReport>,
-    /// How many processes of other containers have published something.
+    /// How many processes of other containers use the device, or have published something.
     known: usize,
     /// The buffer for what is read; [`ROOM`] bytes.
     room: Vec<u8>,
@@ -53,6 +53,8 @@ struct PeerPage {
     /// The offset and length of its seats.
     seats: (usize, usize),
     limit: ComputeLimit,
+    /// How many processes of it use the device, if it says so.
+    users: Option<usize>,
     /// Its report at the latest look, and how many processes have ever published in it.
     report: UsageReport,
     processes: usize,
@@ -120,8 +122,13 @@ impl Peers {
         self.own.page.end(self.device, slot, found, now);
     }
 
-    /// Returns whether more processes compute on the device than the `own` ones of the container and those that publish a
-    /// report in others. NVML is asked, which takes a while: one that begins in that time may be on its list or not.
+    /// Publishes how many processes of the container use the device.
+    pub(crate) fn set_users(&self, count: impl Fn() -> usize) {
+        self.own.page.set_users(self.device, count);
+    }
+
+    /// Returns whether more processes compute on the device than the `own` ones of the container and those of
+    /// others. NVML is asked, which takes a while: one that begins in that time may be on its list or not.
     pub(super) fn has_unreported(&self, own: impl Fn() -> usize) -> bool {
         let before = own();
         let listed = topology::nvml().and_then(|nvml| process::count(nvml, self.gpu.0));
@@ -158,7 +165,7 @@ impl View {
         if reads != Reads::Own || self.listed_at.is_none() {
             self.read_others(all, reads, now);
         }
-        let others = self.pages.iter().map(|page| page.processes);
+        let others = self.pages.iter().map(|page| page.users.unwrap_or(page.processes));
         self.known = others.fold(0, usize::saturating_add);
         // Each counts by itself; its key is no process's.
         self.peers.extend(self.pages.iter().take(reads.most()).map(|page| PeerReport {
@@ -232,13 +239,23 @@ impl View {
                 continue;
             }
             let header = Header::read(bytes);
-            let Some(seats) = header.and_then(|header| header.seats(all.gpu)) else { continue };
+            let of_gpu = |header: Header<'_>| Some((header.seats(all.gpu)?, header.users(all.gpu)));
+            let Some((seats, users)) = header.and_then(of_gpu) else { continue };
             let Some(limit) = self.limit(directory, &name, all) else { continue };
             let known = before.iter().find(|page| page.inode == inode);
             let report = known.map_or_else(UsageReport::default, |page| page.report);
             let processes = known.map_or(0, |page| page.processes);
             let moves = known.is_none_or(|page| page.moves);
-            self.pages.push(PeerPage { name, inode, seats, limit, report, processes, moves });
+            self.pages.push(PeerPage {
+                name,
+                inode,
+                seats,
+                limit,
+                users,
+                report,
+                processes,
+                moves,
+            });
         }
         self.pages.sort_by_key(|page| !page.moves);
         self.listed_at = Some(now);

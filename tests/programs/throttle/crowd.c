@@ -1,6 +1,7 @@
 /*
- * crowd PROCESSES MILLISECONDS: PROCESSES children each have a context and do nothing, until this process has launched for
- * MILLISECONDS a kernel of 10 us of which one launch in a hundred takes 1.28 ms, and waited for each. The first half is not counted.
+ * crowd PROCESSES MILLISECONDS [PROGRAM]: PROCESSES children each have a context and do nothing, or execute PROGRAM with 60 for its
+ * argument, until this process has launched for MILLISECONDS a kernel of 100 us of which one launch in a hundred takes 12.8 ms,
+ * and waited for each. The first half is not counted.
  * Prints how long the work kept the card busy, and how long that took by the card's clock. Linked with -lcuda.
  */
 #include "route.h"
@@ -16,11 +17,13 @@ static int begin(void)
     return cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context);
 }
 
-static int child(int ready)
+static int child(int ready, char *program)
 {
     char failed = (char)begin();
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) || write(ready, &failed, 1) != 1 || failed)
         return 1;
+    if (program)
+        execlp(program, program, "60", NULL);
     for (;;)
         pause();
 }
@@ -30,7 +33,7 @@ int main(int argc, char **argv)
     int pipes[2], failed = argc < 3 || pipe(pipes);
     for (int i = 0; !failed && i < atoi(argv[1]); i++)
         if (fork() == 0)
-            _exit(child(pipes[1]));
+            _exit(child(pipes[1], argc > 3 ? argv[3] : NULL));
     for (int i = 0; !failed && i < atoi(argv[1]); i++) {
         char one = 1;
         failed = read(pipes[0], &one, 1) != 1 || one;
@@ -48,7 +51,7 @@ int main(int argc, char **argv)
             begun = time;
             busy = busy_of(0, (unsigned int)getpid());
         }
-        uint64_t ns = count++ % 100 ? 10000 : 1280000;
+        uint64_t ns = count++ % 100 ? 100000 : 12800000;
         void *params[] = { &ns };
         failed = cuLaunchKernel(kernel, 1, 1, 1, 32, 1, 1, 0, NULL, params, NULL) || cuCtxSynchronize();
     }

@@ -13,6 +13,7 @@ fn page() -> UsagePage {
         _reserved: Default::default(),
         gpus: std::array::from_fn(|_| Default::default()),
         debts: std::array::from_fn(|_| Word::default()),
+        users: std::array::from_fn(|_| Word::default()),
         _room: std::array::from_fn(|_| Word::default()),
         seats: std::array::from_fn(|_| std::array::from_fn(|_| Seat::default())),
     }
@@ -22,7 +23,7 @@ fn page() -> UsagePage {
 fn file(page: &UsagePage) -> Vec<u8> {
     let header = [&page.magic, &page.version, &page.high_water].into_iter().chain(&page._reserved);
     let seats = page.seats.iter().flatten().flat_map(|seat| [&seat.work, &seat.occupied]);
-    let debts = page.debts.iter().chain(&page._room);
+    let debts = page.debts.iter().chain(&page.users).chain(&page._room);
     let words = header.chain(page.gpus.iter().flatten()).chain(debts).chain(seats);
     words.flat_map(|word| word.load().to_le_bytes()).collect()
 }
@@ -46,6 +47,35 @@ fn taken(page: &UsagePage) -> [OwnSeat<'_>; 3] {
     let [first, second] = [FIRST, SECOND].map(|gpu| ledger.device(gpu.0).unwrap());
     let seat = |device, gpu, slot| page.take(device, gpu, slot, NOW).unwrap();
     [seat(first, FIRST, one), seat(second, SECOND, one), seat(second, SECOND, two)]
+}
+
+#[test]
+fn users_are_of_a_gpu_and_no_more_than_a_ledger_has_room_for() {
+    let page = page();
+    let _ = taken(&page);
+    let ledger = Ledger::zeroed();
+    let [first, second] = [FIRST, SECOND].map(|gpu| ledger.device(gpu.0).unwrap());
+    let users = |gpu| Header::read(&file(&page)).unwrap().users(gpu);
+    assert_eq!([FIRST, SECOND].map(users), [None, None], "as of an earlier version");
+    page.set_users(second, || 3);
+    assert_eq!([FIRST, SECOND].map(users), [None, Some(3)]);
+    page.set_users(first, || usize::MAX);
+    assert_eq!([FIRST, SECOND].map(users), [Some(SLOTS), Some(3)]);
+    assert_eq!(users(Uuid([1; 16])), None);
+}
+
+/// One comes while another one counts, and each stores what it has counted.
+#[test]
+fn the_last_to_publish_has_counted_all() {
+    let page = page();
+    let _ = taken(&page);
+    let device = Ledger::zeroed().device(FIRST.0).unwrap();
+    let counts = std::cell::Cell::new(0);
+    page.set_users(device, || {
+        counts.set(counts.get() + 1);
+        if counts.get() == 1 { 1 } else { 2 }
+    });
+    assert_eq!(Header::read(&file(&page)).unwrap().users(FIRST), Some(2));
 }
 
 #[test]

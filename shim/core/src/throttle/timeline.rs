@@ -322,7 +322,7 @@ impl<E> Timeline<E> {
         let waits = |stream: &Stream<E>| stream.pending.is_empty() || stream.is_fenced();
         let works = is_unwatched || self.under_way > 0 || !self.streams.iter().all(waits);
         let is_in_flight = self.is_in_flight() && works;
-        let shown = is_in_flight.then(|| self.progress_at.max(self.in_flight_since));
+        let shown = is_in_flight.then(|| self.reached_at.max(self.in_flight_since));
         shown.into_iter().chain(self.unmarked_since()).min()
     }
 

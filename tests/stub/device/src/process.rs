@@ -15,21 +15,21 @@ pub(crate) struct Identity {
     start: u64,
     /// Inode of its pid namespace.
     namespace: u64,
+    /// Where its stack begins: elsewhere once it has executed a program, when the driver ends what it had, as all descriptors
+    /// of it are closed then. 0 where that may not be seen.
+    stack: u64,
 }
 
 impl Identity {
     /// No process.
-    pub(crate) const NONE: Self = Self { pid: 0, start: 0, namespace: 0 };
+    pub(crate) const NONE: Self = Self { pid: 0, start: 0, namespace: 0, stack: 0 };
 
     /// This process.
     #[must_use]
     pub(crate) fn own() -> Self {
         let pid = std::process::id();
-        Self {
-            pid,
-            start: stat(pid).ok().and_then(|stat| start_time(&stat)).unwrap_or(0),
-            namespace: namespace(),
-        }
+        let (start, stack) = stat(pid).ok().and_then(|stat| program(&stat)).unwrap_or_default();
+        Self { pid, start, namespace: namespace(), stack }
     }
 
     /// Whether the process runs, as far as it can be seen from here: one of another pid namespace
@@ -37,9 +37,12 @@ impl Identity {
     #[must_use]
     pub(crate) fn runs(self) -> bool {
         let is_unknown = |error: &Error| matches!(error.raw_os_error(), Some(EMFILE | ENFILE));
+        let is_it = |(start, stack)| {
+            start == self.start && (stack == self.stack || [stack, self.stack].contains(&0))
+        };
         self.namespace == namespace()
             && match stat(self.pid) {
-                Ok(stat) => start_time(&stat) == Some(self.start),
+                Ok(stat) => program(&stat).is_some_and(is_it),
                 Err(error) => is_unknown(&error),
             }
     }
@@ -49,12 +52,13 @@ fn stat(pid: u32) -> Result<String, Error> {
     std::fs::read_to_string(format!("/proc/{pid}/stat"))
 }
 
-/// Start time of a process that is neither gone nor a zombie.
-fn start_time(stat: &str) -> Option<u64> {
+/// Start time and start of the stack of a process that is neither gone nor a zombie.
+fn program(stat: &str) -> Option<(u64, u64)> {
     // The name in parentheses may hold anything; the fields behind it are numbered from 3.
     let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
     let state = fields.next()?;
-    (!matches!(state, "Z" | "X")).then(|| fields.nth(18)?.parse().ok()).flatten()
+    let (start, stack) = (fields.nth(18)?, fields.nth(5)?);
+    (!matches!(state, "Z" | "X")).then_some((start.parse().ok()?, stack.parse().ok()?))
 }
 
 fn namespace() -> u64 {

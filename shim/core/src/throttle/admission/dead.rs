@@ -2,7 +2,9 @@
 //!
 //! When one died is not known: the process that finds out may have begun an hour later. So a thread of each process notes,
 //! each hundredth of a second, that it lives, and up to then its work was in flight. Without that a program that is killed
-//! at 50 % and started again 20 s later waited for 20 s.
+//! at 50 % and started again 20 s later waited for 20 s. It may have died just before the next note: it owes that long too.
+
+use crate::throttle::timeline::late::LOOK_NS;
 
 /// The work that a dead process had in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +22,8 @@ impl Unfinished {
     /// Returns how much is owed.
     #[must_use]
     pub fn owed(self, now: u64) -> u64 {
-        let until = self.alive_at.unwrap_or(now).min(now);
+        let died_at = self.alive_at.map(|alive_at| alive_at.saturating_add(LOOK_NS));
+        let until = died_at.unwrap_or(now).min(now);
         until.saturating_sub(self.paid_until).min(MOST_NS)
     }
 }

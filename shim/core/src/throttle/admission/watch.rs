@@ -3,7 +3,7 @@
 use super::Admission;
 use crate::throttle::{
     charging::Charging,
-    timeline::{Timeline, stream::Reserved},
+    timeline::{Timeline, late::LOOK_NS, stream::Reserved},
 };
 use crate::units::Share;
 
@@ -11,7 +11,6 @@ use crate::units::Share;
 /// often than each fifth of a millisecond, and at least each hundredth of a second.
 const PART: u64 = 64;
 const SOONEST_NS: u64 = 200_000;
-const LATEST_NS: u64 = 10_000_000;
 
 impl Admission<'_> {
     /// What the launches of unknown length took has been charged: if none is in flight any more, another process may
@@ -125,7 +124,7 @@ impl Admission<'_> {
             self.unknown.end();
         }
         let since = timeline.latest_unmeasured().filter(|_| self.is_awaited());
-        let soon = |since| (now.saturating_sub(since) / PART).clamp(SOONEST_NS, LATEST_NS);
-        now.saturating_add(since.map_or(LATEST_NS, soon))
+        let soon = |since| (now.saturating_sub(since) / PART).clamp(SOONEST_NS, LOOK_NS);
+        now.saturating_add(since.map_or(LOOK_NS, soon))
     }
 }

@@ -19,6 +19,14 @@ fn the_time_up_to_its_last_word_is_owed() {
     assert_eq!(owed(5, None), 5, "it may have died just now");
 }
 
+/// Killed 9 ms after each note, kernels of 19 ms cost 10.
+#[test]
+fn the_time_until_its_next_word_is_owed() {
+    let left = Unfinished { paid_until: NOW - S, alive_at: Some(NOW - S) };
+    assert_eq!(left.owed(NOW), 10_000_000);
+    assert_eq!(left.owed(NOW - S + 3_000_000), 3_000_000, "it died before now");
+}
+
 #[test]
 fn no_more_is_owed_than_a_minute() {
     assert_eq!([owed(300, Some(0)), owed(300, None), owed(300, Some(290))], [60, 60, 10]);

@@ -43,7 +43,11 @@ fn what_is_out_is_paid_for_up_to_what_was_reserved() {
     bench.card.events = vec![Reached::At(NOW + 7 * MS), Reached::Pending];
     let _ = bench.meter.watch(bench.now, &mut bench.card);
     bench.now += 50 * MS;
-    assert_eq!(bench.meter.paid_until(), Some(NOW + 9 * MS), "when it was seen to have begun");
+    assert_eq!(
+        bench.meter.paid_until(),
+        Some(NOW + 8 * MS),
+        "when it began, not when that was seen"
+    );
     bench.card.events = vec![Reached::At(NOW + 7 * MS), Reached::At(NOW + 9 * MS)];
     bench.meter.settle_finished(bench.now, &mut bench.card);
     assert_eq!(bench.meter.paid_until(), None);
