@@ -21,6 +21,10 @@ pub(crate) fn trials() -> Vec<Trial> {
         ("its peers read the share that the node has given it", given),
         ("its peers read the share that the node gives it later", changed),
         ("a container that fills the file system keeps no share from changing", filled),
+        (
+            "a container that fills the file system and has a lease on its page keeps none from one",
+            leased,
+        ),
         ("the extended attributes of a usage page are bounded", attributes),
     ])
 }
@@ -106,6 +110,24 @@ fn filled(runtime: Runtime) -> Result {
     let texts = seen(&container)?;
     expect(texts == ["* 45"], || format!("{texts:?}: {said}"))?;
     first.end().map(drop)
+}
+
+/// What it has taken cannot be taken back: there is more room.
+fn leased(runtime: Runtime) -> Result {
+    let node = Node::new(runtime)?;
+    let container = sharing(runtime, &node)?;
+    add(&container.root(), &Program::new("leases").build()?, "leases")?;
+    let fills = "while cat /bin/sh; do :; done >>/.gpucap/page 2>/dev/null; exec /leases r 60 /.gpucap/page";
+    let mut leases = container.run(&["sh", "-c", fills])?.start()?;
+    let said = leases.line()?;
+    expect(said == "/.gpucap/page=0", || said.clone())?;
+    for _ in 0..2 {
+        with_page(&sharing(runtime, &node)?, &node)?;
+    }
+    let said = limit(&container, &node, &["--cores", "45"])?;
+    let texts = seen(&container)?;
+    expect(texts == ["* 45"], || format!("{texts:?}: {said}"))?;
+    leases.kill()
 }
 
 /// They are memory of the kernel that no process is charged for.

@@ -3,7 +3,9 @@
 //! `ENOSYS` from any of the former means an older kernel; `container::mounts` then takes the latter. `mount_setattr` is
 //! the only system call that is made here itself: rustix does not have it.
 
-use rustix::mount::{self, FsMountFlags, FsOpenFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags};
+use rustix::mount::{
+    self, FsMountFlags, FsOpenFlags, FsPickFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags,
+};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::ffi::CStr;
 use std::fs::File;
@@ -33,6 +35,16 @@ pub(crate) fn new_tmpfs(
     }
     mount::fsconfig_create(&context)?;
     Ok(mount::fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?.into())
+}
+
+/// Changes these options of the file system that is mounted at an open directory.
+pub(crate) fn change_options(top: &File, options: &[(&CStr, &CStr)]) -> io::Result<()> {
+    let flags = FsPickFlags::FSPICK_EMPTY_PATH | FsPickFlags::FSPICK_CLOEXEC;
+    let context = mount::fspick(top, c"", flags)?;
+    for (key, value) in options {
+        mount::fsconfig_set_string(&context, *key, *value)?;
+    }
+    Ok(mount::fsconfig_reconfigure(&context)?)
 }
 
 /// A second mount of an open file or directory (of it alone), mounted nowhere.

@@ -1,14 +1,16 @@
 //! The directory of the usage pages, and the file system in it: its lock, and room for one more file.
 //!
 //! The file system is of a size of its own, so that containers which make their pages longer fill nothing else; what
-//! they have taken beyond their pages is taken back when a page needs the room. A process that makes a file or unmounts
-//! holds the lock.
+//! they have taken beyond their pages is taken back when a page needs the room. That is not possible where the owner of a page
+//! has a lease on it: then the file system becomes larger. What a container writes counts against its own limit of memory
+//! (memory cgroup). A process that makes a file or unmounts holds the lock.
 
 use crate::container::mounts::NO_PRIVILEGES;
 use crate::sys::at;
 use crate::sys::mount::{self, MountAttrFlags};
 use gpucap_core::page::UsagePage;
-use std::ffi::{CStr, CString};
+use rustix::fs::fstatvfs;
+use std::ffi::CString;
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
@@ -17,10 +19,12 @@ use std::time::Duration;
 
 /// The name of the file system's mountpoint.
 pub(super) const ALL: &str = "all";
-/// How many containers have room for their pages, three files each. The number of files bounds the extended attributes
-/// too: what one takes is taken from it.
+/// How many containers have room for their pages, three files each, and how many more each time that it becomes larger.
 const CONTAINERS: u64 = 860;
-const OPTIONS: [(&CStr, &CStr); 2] = [(c"nr_inodes", c"3072"), (c"mode", c"0755")];
+/// How many files there may be, and how many more then: what an extended attribute takes is taken from that, and older kernels
+/// count it against no limit of memory.
+const FILES: u64 = 3072;
+const MORE_FILES: u64 = 64;
 /// How often space is made for a file: a container may fill it again in between.
 const MOST_ROOM: u32 = 3;
 /// How often a hook asks for the lock that another one has for a fraction of a millisecond. No container waits longer.
@@ -36,9 +40,9 @@ pub(super) fn mounted(path: &Path, directory: &File, label: Option<&str>) -> io:
         return Ok(all);
     }
     let label = label.map(|label| CString::new(without_categories(label))).transpose()?;
-    let size = CString::new(bytes(rustix::param::page_size() as u64).to_string())?;
-    let mut options = OPTIONS.to_vec();
-    options.push((c"size", &size));
+    let [size, files] = [size(), FILES].map(|number| CString::new(number.to_string()));
+    let (size, files) = (size?, files?);
+    let mut options = vec![(c"size", size.as_c_str()), (c"nr_inodes", &files), (c"mode", c"0755")];
     options.extend(label.as_ref().map(|label| (c"context", label.as_c_str())));
     let forbidden = NO_PRIVILEGES | MountAttrFlags::MOUNT_ATTR_NOEXEC;
     let new = mount::new_tmpfs(&options, forbidden)?;
@@ -49,6 +53,20 @@ pub(super) fn mounted(path: &Path, directory: &File, label: Option<&str>) -> io:
 /// The size of the file system where a page of memory has `page` bytes: a file takes whole ones.
 pub(super) const fn bytes(page: u64) -> u64 {
     CONTAINERS * (UsagePage::SIZE.next_multiple_of(page) + 2 * page)
+}
+
+/// Makes it larger.
+fn grow(all: &Path) -> io::Result<()> {
+    let all = File::open(all)?;
+    let now = fstatvfs(&all)?;
+    let size = now.f_blocks.saturating_mul(now.f_frsize).saturating_add(size());
+    let files = now.f_files.saturating_add(MORE_FILES);
+    let [size, files] = [size, files].map(|number| CString::new(number.to_string()));
+    mount::change_options(&all, &[(c"size", &size?), (c"nr_inodes", &files?)])
+}
+
+fn size() -> u64 {
+    bytes(rustix::param::page_size() as u64)
 }
 
 /// Returns whether this is another file system than that of its parent directory.
@@ -63,13 +81,19 @@ pub(super) fn without_categories(label: &str) -> String {
 
 /// Makes a file, and room for it where containers have taken more than their pages.
 pub(super) fn with_room<T>(directory: &Path, make: impl Fn() -> io::Result<T>) -> io::Result<T> {
+    let is_full = |made: &io::Result<T>| {
+        made.as_ref().is_err_and(|why| why.kind() == io::ErrorKind::StorageFull)
+    };
+    let all = directory.join(ALL);
     let mut made = make();
     for _ in 0..MOST_ROOM {
-        if !made.as_ref().is_err_and(|why| why.kind() == io::ErrorKind::StorageFull) {
-            break;
+        for more in [cut_back, grow] {
+            if !is_full(&made) {
+                return made;
+            }
+            more(&all)?;
+            made = make();
         }
-        cut_back(&directory.join(ALL))?;
-        made = make();
     }
     made
 }
