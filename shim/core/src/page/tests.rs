@@ -52,6 +52,7 @@ fn taken(page: &UsagePage) -> [OwnSeat<'_>; 3] {
 #[test]
 fn users_are_of_a_gpu_and_no_more_than_a_ledger_has_room_for() {
     let page = page();
+    page.format();
     let _ = taken(&page);
     let ledger = Ledger::zeroed();
     let [first, second] = [FIRST, SECOND].map(|gpu| ledger.device(gpu.0).unwrap());
@@ -68,6 +69,7 @@ fn users_are_of_a_gpu_and_no_more_than_a_ledger_has_room_for() {
 #[test]
 fn the_last_to_publish_has_counted_all() {
     let page = page();
+    page.format();
     let _ = taken(&page);
     let device = Ledger::zeroed().device(FIRST.0).unwrap();
     let counts = std::cell::Cell::new(0);

@@ -177,22 +177,22 @@ fn who_left_work_is_dead_and_who_has_its_slot_lives() {
     assert_eq!((died, owed), (vec![], vec![7]));
 }
 
-/// One whose thread looks after it owes what ran while it was known to live: it may be stopped.
+/// One whose thread looks after it owes what ran while it was known to live, and until its next note: it may be stopped.
 #[test]
 fn all_that_is_in_flight_is_unfinished() {
     let (ledger, device, ada) = ready();
     let bea = claim(&ledger, 2);
     let all = || -> Vec<u64> {
-        ledger.all_unfinished(device).map(|left| (left.owed(20 * MS) + MS / 2) / MS).collect()
+        ledger.all_unfinished(device).map(|left| (left.owed(30 * MS) + MS / 2) / MS).collect()
     };
     assert_eq!(all(), [0; 0]);
     ledger.unfinished(ada, device, Some(9 * MS));
     ledger.unfinished(bea, device, Some(7 * MS));
-    assert_eq!(all(), [11, 13]);
+    assert_eq!(all(), [21, 23]);
     ledger.alive_at(bea, device, Some(12 * MS));
-    assert_eq!(all(), [11, 5]);
+    assert_eq!(all(), [21, 15]);
     ledger.unfinished(bea, device, None);
-    assert_eq!(all(), [11]);
+    assert_eq!(all(), [21]);
 }
 
 #[test]
