@@ -4,7 +4,7 @@
 //! each hundredth of a second, that it lives, and up to then its work was in flight. Without that a program that is killed
 //! at 50 % and started again 20 s later waited for 20 s. It may have died just before the next note: it owes that long too.
 
-use crate::throttle::timeline::late::LOOK_NS;
+use crate::throttle::timeline::late::WATCH_NS;
 
 /// The work that a dead process had in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ impl Unfinished {
     /// Returns how much is owed.
     #[must_use]
     pub fn owed(self, now: u64) -> u64 {
-        let died_at = self.alive_at.map(|alive_at| alive_at.saturating_add(LOOK_NS));
+        let died_at = self.alive_at.map(|alive_at| alive_at.saturating_add(WATCH_NS));
         let until = died_at.unwrap_or(now).min(now);
         until.saturating_sub(self.paid_until).min(MOST_NS)
     }

@@ -3,7 +3,7 @@
 use super::Admission;
 use crate::throttle::{
     charging::Charging,
-    timeline::{Timeline, late::LOOK_NS, stream::Reserved},
+    timeline::{Timeline, late::WATCH_NS, stream::Reserved},
 };
 use crate::units::Share;
 
@@ -124,7 +124,7 @@ impl Admission<'_> {
             self.unknown.end();
         }
         let since = timeline.latest_unmeasured().filter(|_| self.is_awaited());
-        let soon = |since| (now.saturating_sub(since) / PART).clamp(SOONEST_NS, LOOK_NS);
-        now.saturating_add(since.map_or(LOOK_NS, soon))
+        let soon = |since| (now.saturating_sub(since) / PART).clamp(SOONEST_NS, WATCH_NS);
+        now.saturating_add(since.map_or(WATCH_NS, soon))
     }
 }

@@ -16,7 +16,7 @@ use super::{
 use crate::throttle::event::Events;
 
 /// What is in flight is looked at this often, or more.
-pub(crate) const LOOK_NS: u64 = 10_000_000;
+pub(crate) const WATCH_NS: u64 = 10_000_000;
 /// Reports of others are late, and estimates are off. With a quarter of this, `W5 training step` at 30 % gets 24 beside a
 /// sampled process, if events are reached at once; with 10 ms, eight processes of T16 queue twice as much.
 const TOLERANCE_NS: u64 = 4_000_000;
@@ -126,7 +126,7 @@ impl<E> Timeline<E> {
             {
                 (Some(since), Some(front), _) if front.mark.is_none() || !may_wait => {
                     // Other work that has ended since is in `due_ns` already: no more counts than two looks are late.
-                    let since = since.max(now.saturating_sub(2 * LOOK_NS));
+                    let since = since.max(now.saturating_sub(2 * WATCH_NS));
                     (front.late.get_or_insert(Late { since, due_ns, ns: 0 }), now)
                 }
                 (_, None, Some((late, seen_at))) if !may_wait => (late, *seen_at),
