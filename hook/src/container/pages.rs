@@ -152,7 +152,7 @@ fn tidy(directory: &Path) -> io::Result<()> {
     }
     for file in fs::read_dir(&all)?.flatten().map(|file| file.file_name()) {
         if page_of(&file).is_some_and(|page| !named.contains(&Path::new(ALL).join(page))) {
-            fs::remove_file(all.join(file))?;
+            store::remove(&File::open(&all)?, &CString::new(file.as_bytes())?)?;
         }
     }
     if is_mounted(&home, &File::open(&all)?)? && fs::read_dir(&all)?.next().is_none() {

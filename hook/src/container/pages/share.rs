@@ -5,7 +5,7 @@
 //! [`ShareFile::publish`]: the first takes the memory that the second needs, which `gpucap limit` calls when it sees the
 //! container's files in place of the host's.
 
-use super::store::{ALL, is_mounted, lock, with_room};
+use super::store::{ALL, is_mounted, lock, remove, with_room};
 use crate::container::records;
 use crate::sys::at;
 use gpucap_core::limits::file::Key;
@@ -39,7 +39,7 @@ impl ShareFile {
         let names = names(page, share::SUFFIX)?;
         let [new, _] = &names;
         // Left by a hook that was killed while writing.
-        remove_if_there(&all, new)?;
+        remove(&all, new)?;
         let file = at::create(&all, new, 0o644)?;
         at::allocate(&file, share::MAX_BYTES as u64)?;
         Ok(Self { all, file, names, _lock: None })
@@ -75,18 +75,11 @@ impl ShareFile {
 
 /// Removes a page and what the node has written beside it, as far as they are there.
 pub(super) fn remove_page(all: &File, page: &CStr) -> io::Result<()> {
-    remove_if_there(all, page)?;
+    remove(all, page)?;
     for suffix in BESIDE {
-        names(page, suffix)?.iter().try_for_each(|name| remove_if_there(all, name))?;
+        names(page, suffix)?.iter().try_for_each(|name| remove(all, name))?;
     }
     Ok(())
-}
-
-pub(super) fn remove_if_there(all: &File, name: &CStr) -> io::Result<()> {
-    match at::remove(all, name, false) {
-        Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(()),
-        removed => removed,
-    }
 }
 
 /// The names of such a file: until it is complete, and then.

@@ -2,15 +2,16 @@
 //!
 //! The file system is of a size of its own, so that containers which make their pages longer fill nothing else; what
 //! they have taken beyond their pages is taken back when a page needs the room. That is not possible where the owner of a page
-//! has a lease on it: then the file system becomes larger. What a container writes counts against its own limit of memory
-//! (memory cgroup). A process that makes a file or unmounts holds the lock.
+//! has a lease on it: then the file system becomes larger, up to [`MOST_BYTES`]. What a container writes counts against its own
+//! limit of memory (memory cgroup) as long as it is there; a page that is removed has no more than its length, since other
+//! containers may have it open. A process that makes a file or unmounts holds the lock.
 
 use crate::container::mounts::NO_PRIVILEGES;
-use crate::sys::at;
+use crate::sys::at::{self, OFlags};
 use crate::sys::mount::{self, MountAttrFlags};
 use gpucap_core::page::UsagePage;
 use rustix::fs::fstatvfs;
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
@@ -25,6 +26,8 @@ const CONTAINERS: u64 = 860;
 /// count it against no limit of memory.
 const FILES: u64 = 3072;
 const MORE_FILES: u64 = 64;
+/// It becomes no larger than this.
+const MOST_BYTES: u64 = 1 << 30;
 /// How often space is made for a file: a container may fill it again in between.
 const MOST_ROOM: u32 = 3;
 /// How often a hook asks for the lock that another one has for a fraction of a millisecond. No container waits longer.
@@ -60,6 +63,9 @@ fn grow(all: &Path) -> io::Result<()> {
     let all = File::open(all)?;
     let now = fstatvfs(&all)?;
     let size = now.f_blocks.saturating_mul(now.f_frsize).saturating_add(size());
+    if size > MOST_BYTES {
+        return Err(io::ErrorKind::StorageFull.into());
+    }
     let files = now.f_files.saturating_add(MORE_FILES);
     let [size, files] = [size, files].map(|number| CString::new(number.to_string()));
     mount::change_options(&all, &[(c"size", &size?), (c"nr_inodes", &files?)])
@@ -105,16 +111,34 @@ pub(super) fn cut_back(all: &Path) -> io::Result<()> {
         let page =
             OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open(entry?.path());
         let Ok(page) = page else { continue };
-        // A failure leaves the attributes of this page alone; those of others may be enough.
-        let _ = at::remove_attributes(&page);
-        let (length, taken) = (page.metadata()?.len(), page.metadata()?.blocks() * 512);
-        if length.max(taken) > UsagePage::SIZE {
-            // What was taken beyond the end goes with a new end that is no farther than the old one.
-            page.set_len(length.min(UsagePage::SIZE))?;
-            page.set_len(UsagePage::SIZE)?;
-        }
+        shorten(&page)?;
     }
     Ok(())
+}
+
+/// Takes from a page what it has beyond the length of one, and its extended attributes.
+fn shorten(page: &File) -> io::Result<()> {
+    // A failure leaves the attributes of this page alone; those of others may be enough.
+    let _ = at::remove_attributes(page);
+    let (length, taken) = (page.metadata()?.len(), page.metadata()?.blocks() * 512);
+    if length.max(taken) > UsagePage::SIZE {
+        // What was taken beyond the end goes with a new end that is no farther than the old one.
+        page.set_len(length.min(UsagePage::SIZE))?;
+        page.set_len(UsagePage::SIZE)?;
+    }
+    Ok(())
+}
+
+/// Removes a file if it is there. What another container has it open for is not more than a page: it has none of what the one
+/// that has ended made it longer by. A process of that one which has it mapped still may live, so it is not emptied.
+pub(super) fn remove(all: &File, name: &CStr) -> io::Result<()> {
+    if let Ok(file) = at::open(all, name, OFlags::WRONLY | OFlags::NONBLOCK, 0) {
+        let _ = shorten(&file);
+    }
+    match at::remove(all, name, false) {
+        Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
 }
 
 pub(super) fn make_directory(path: &Path, mode: u32) -> io::Result<()> {

@@ -1,6 +1,6 @@
 //! How long pages last, and what takes their place.
 
-use super::store::{bytes, cut_back, without_categories};
+use super::store::{bytes, cut_back, remove, without_categories};
 use super::*;
 use std::os::unix::fs::MetadataExt;
 use std::process::Command;
@@ -114,6 +114,24 @@ fn what_a_page_takes_beyond_its_end_is_cut_off() {
         assert_eq!(metadata.len(), UsagePage::SIZE);
     }
     fs::remove_dir_all(path).expect("removed");
+}
+
+/// As often as a container starts, fills its page and ends.
+#[test]
+fn of_a_removed_page_that_is_open_elsewhere_no_more_than_a_page_is_left() {
+    let path = Path::new("/dev/shm").join(format!("gpucap-removed-{}", std::process::id()));
+    fs::create_dir(&path).expect("a directory");
+    let page = File::create(path.join("page")).expect("a page");
+    page.set_len(UsagePage::SIZE).expect("its length");
+    let mut taking = Command::new("fallocate");
+    taking.args(["--length", "1MiB"]).arg(path.join("page"));
+    assert!(taking.status().expect("util-linux").success());
+    let all = File::open(&path).expect("the directory");
+    remove(&all, c"page").expect("removed");
+    remove(&all, c"page").expect("it is not there");
+    let metadata = page.metadata().expect("its metadata");
+    assert!(metadata.nlink() == 0 && metadata.blocks() * 512 <= UsagePage::SIZE, "{metadata:?}");
+    fs::remove_dir(path).expect("removed");
 }
 
 #[test]

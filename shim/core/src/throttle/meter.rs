@@ -274,7 +274,8 @@ impl<'a, E> Meter<'a, E> {
     /// owes the time since then.
     #[must_use]
     pub fn paid_until(&self) -> Option<u64> {
-        let since = self.timeline.busy_since(self.admission.is_unwatched())?;
+        let due_ns = self.charging.due_ns();
+        let since = self.timeline.busy_since(self.admission.is_unwatched(), due_ns)?;
         Some(since.saturating_add(self.admission.reserved_ns()))
     }
 

@@ -316,14 +316,17 @@ impl<E> Timeline<E> {
         self.progress_at = now;
     }
 
-    /// When the work in flight was first left to the device; `None` if none is in flight. A stream that waits for the host
-    /// has none, unless nothing would show when it no longer does: `is_unwatched`.
-    pub(crate) fn busy_since(&self, is_unwatched: bool) -> Option<u64> {
+    /// When the work in flight was first left to the device; `None` if none is in flight. What was due since then for other
+    /// work, of `due_ns` in all, is paid for: it is later by that. A stream that waits for the host has none, unless nothing
+    /// would show when it no longer does: `is_unwatched`.
+    pub(crate) fn busy_since(&self, is_unwatched: bool, due_ns: u64) -> Option<u64> {
         let waits = |stream: &Stream<E>| stream.pending.is_empty() || stream.is_fenced();
         let works = is_unwatched || self.under_way > 0 || !self.streams.iter().all(waits);
         let is_in_flight = self.is_in_flight() && works;
-        let shown = is_in_flight.then(|| self.reached_at.max(self.in_flight_since));
-        shown.into_iter().chain(self.unmarked_since()).min()
+        let may_wait = self.streams.iter().any(Stream::is_fenced);
+        let fronts = self.streams.iter().filter_map(|it| it.unpaid_since(may_wait, due_ns)).min();
+        let since = || fronts.unwrap_or(self.progress_at).max(self.in_flight_since);
+        is_in_flight.then(since).into_iter().chain(self.unmarked_since()).min()
     }
 
     /// Returns whether events have come from another clock since the last question.

@@ -93,6 +93,52 @@ fn work_of_other_streams_is_not_charged_twice() {
     assert!((14_000_000..=17_000_000).contains(&late_ns), "{late_ns}");
 }
 
+/// For 2 s what it took is charged before its end. It owes the rest, whatever ends beside it.
+#[test]
+fn who_is_killed_owes_a_long_one_beside_short_ones_in_another_stream() {
+    let word = Word::default();
+    let mut bench = Bench::new(&word, 99);
+    (0..20).for_each(|_| bench.run(KNOWN, 200_000));
+    let began = bench.now;
+    assert!(bench.launch(KNOWN));
+    let before = bench.card.events.len() - 2;
+    bench.card.events[before] = Reached::At(began);
+    bench.stream = bench.meter.stream(began);
+    let mut short = 0;
+    for _ in 0..400 {
+        if let Some(permit) = bench.ask(KNOWN) {
+            let pair = bench.card.pair(Reached::At(bench.now), Reached::At(bench.now + 200_000));
+            bench.meter.launched(permit, bench.now, pair, &mut bench.card);
+            short += 1;
+        }
+        bench.now += 10 * MS;
+        let _ = bench.meter.watch(bench.now, &mut bench.card);
+    }
+    assert!(short > 100, "{short}");
+    let owed_ms = (bench.now - bench.meter.paid_until().unwrap()) / MS;
+    // Four seconds, less two and the short ones.
+    assert!((1_850..=2_010).contains(&owed_ms), "{owed_ms}");
+}
+
+/// A look comes some time after the launch, and none for long where nothing watches.
+#[test]
+fn what_is_late_counts_from_its_beginning_or_two_looks_before_the_first() {
+    for (first_ms, then_ms, charged_ms) in [(9, 19, 19), (18, 28, 28), (500, 510, 30)] {
+        let word = Word::default();
+        let mut bench = measured(&word);
+        let (began, busy_ns) = (bench.now, bench.meter.totals().busy_ns);
+        assert!(bench.launch(KNOWN));
+        let before = bench.card.events.len() - 2;
+        bench.card.events[before] = Reached::At(began);
+        for ms in [first_ms, then_ms] {
+            bench.now = began + ms * MS;
+            let _ = bench.meter.watch(bench.now, &mut bench.card);
+        }
+        let ns = bench.meter.totals().busy_ns - busy_ns;
+        assert!(ns.abs_diff(charged_ms * MS) <= MS, "{first_ms}: {ns}");
+    }
+}
+
 /// A stream with a batch of which nothing has been reached, since its launches were queued at this time.
 fn with_batch<'a>(word: &'a Word) -> Bench<'a> {
     let mut bench = Bench::new(word, 50);

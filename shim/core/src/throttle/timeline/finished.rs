@@ -33,13 +33,10 @@ impl<E> Timeline<E> {
                 (None, Some(operation)) => events.reached(&operation.after),
                 (None, None) => Reached::Lost,
             };
-            let reached_at = match reached {
-                Reached::At(at) | Reached::Ended(at) => Some(at),
-                Reached::Lost => Some(now),
-                Reached::Pending => None,
-            };
-            if let Some(at) = reached_at {
+            if let Reached::At(at) | Reached::Ended(at) = reached {
                 self.reached_at = self.reached_at.max(at);
+            }
+            if reached != Reached::Pending {
                 (stream.moved_at, self.progress_at) = (now, now);
             }
             match reached {

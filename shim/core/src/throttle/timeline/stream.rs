@@ -206,6 +206,15 @@ impl<E> Stream<E> {
         }
     }
 
+    /// The same, later by what has been due for other work since that was seen. If another stream `may_wait`, so may what no
+    /// event shows to have begun.
+    pub(crate) fn unpaid_since(&self, may_wait: bool, due_ns: u64) -> Option<u64> {
+        let front = self.pending.front().filter(|front| front.mark.is_none() || !may_wait)?;
+        let since = self.at_front_since()?;
+        let paid = |late: Late| late.since.saturating_add(due_ns.saturating_sub(late.due_ns));
+        Some(front.late.map_or(since, paid))
+    }
+
     /// Returns whether there are launches out of allowances, or without events, behind the latest event.
     pub(crate) fn has_unmarked(&self) -> bool {
         self.unmarked_ns > 0 || self.allowances.iter().any(|entry| entry.allowance.has_new())
