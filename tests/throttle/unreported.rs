@@ -3,9 +3,9 @@
 //! Only NVML lists it, and is queried every five seconds while a launch waits. The trace of the driver, which both
 //! processes write, has a line for each call.
 
-use crate::share::{held_to, spending};
+use crate::share::{held_to, share, spending};
 use crate::{BEGIN, MS, WAIT, about, lasts, under, within};
-use gpucap_tests::{Actor, Driver, Program, Result, Stop, World, trial};
+use gpucap_tests::{Actor, Driver, Program, Result, Run, Stop, World, trial};
 use libtest_mimic::Trial;
 use std::fs;
 
@@ -18,20 +18,27 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("processes of its own that do nothing are no unreported ones", crowd),
         trial("processes that have executed another program are no unreported ones", executed),
         trial("processes of other containers that do nothing are no unreported ones", foreign),
+        trial("a process without gpucap that does nothing changes nothing", idle),
+        trial("beside a process without gpucap that works, only estimates count", busy),
         trial("a process with few descriptors is not held up by the question", few_descriptors),
     ]
+}
+
+/// The driver does not say how busy the card is, as of a MIG instance: then there are no other processes than NVML lists.
+fn counted(run: Run) -> Run {
+    run.env("STUB_GPU_FAIL", "nvmlDeviceGetSamples:3")
 }
 
 /// Beside a process of unknown work, launches that differ by their data are not charged for all of what they took, since it
 /// may be that of the other one. A page has places for 64.
 fn crowd() -> Result {
-    held_to(&spending(under("30", "crowd")?, &["1", "12000"]), 30.0)?;
-    held_to(&spending(under("30", "crowd")?, &["70", "12000"]), 30.0)
+    held_to(&counted(spending(under("30", "crowd")?, &["1", "12000"])), 30.0)?;
+    held_to(&counted(spending(under("30", "crowd")?, &["70", "12000"])), 30.0)
 }
 
 /// The driver ends a context whose process executes another program, and lists it no longer.
 fn executed() -> Result {
-    held_to(&spending(under("30", "crowd")?, &["3", "12000", "sleep"]), 30.0)
+    held_to(&counted(spending(under("30", "crowd")?, &["3", "12000", "sleep"])), 30.0)
 }
 
 /// They have contexts, and never launch anything. Those that have ended count until another one of their container looks, and
@@ -45,7 +52,31 @@ fn foreign() -> Result {
         obeys(&mut process, &BEGIN)?;
         idle.push(process);
     }
+    held_to(&counted(spending(run, &["0", "12000"])), 30.0)
+}
+
+/// NVML lists one that is no container's, and says that the card does nothing but what is reported.
+fn idle() -> Result {
+    let run = under("30", "crowd")?;
+    let mut process = without_gpucap(&run, "caller")?.start()?;
+    obeys(&mut process, &BEGIN)?;
     held_to(&spending(run, &["0", "12000"]), 30.0)
+}
+
+/// What a launch took may be what the other one did: only estimates count, and no program gets less for that.
+fn busy() -> Result {
+    let run = under("30", "crowd")?;
+    let _working = spending(without_gpucap(&run, "share")?, &["k_5ms", "4", "60000"]).start()?;
+    let output = spending(run, &["0", "24000"]).output()?.success()?;
+    let share = share(&output)?;
+    lasts(&output.to_string(), share, 24.0..=53.0)
+}
+
+/// A program without gpucap on the card of another one.
+fn without_gpucap(run: &Run, source: &'static str) -> Result<Run> {
+    let program = Program::new(source).flags(&["-lcuda", "-pthread"]).build()?;
+    let other = World::bare(Driver::Stub).run(&program)?;
+    Ok(other.env("STUB_GPU_DIR", run.directory().join("card")))
 }
 
 /// The shim loads NVML for the question if the process has not, which takes a descriptor or two.
@@ -72,10 +103,7 @@ fn comes_in_a_wait() -> Result {
     let run = under("1", "caller")?;
     let trace = run.directory().join("trace");
     let run = run.env("STUB_GPU_TRACE", &trace);
-    let program = Program::new("caller").flags(&["-lcuda", "-pthread"]).build()?;
-    let unreported = World::bare(Driver::Stub).run(&program)?;
-    let unreported =
-        unreported.env("STUB_GPU_DIR", run.directory().join("card")).env("STUB_GPU_TRACE", &trace);
+    let unreported = without_gpucap(&run, "caller")?.env("STUB_GPU_TRACE", &trace);
 
     // A launch that waits for a little is the first one in which NVML is asked.
     let mut own = run.start()?;

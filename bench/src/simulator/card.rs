@@ -274,6 +274,12 @@ impl Card {
         self.busy_ns[process]
     }
 
+    /// Returns the busy time of all processes.
+    #[must_use]
+    pub fn all_busy_ns(&self) -> u64 {
+        self.busy_ns.iter().sum()
+    }
+
     /// Returns the solo time of the kernels that a process completed.
     #[must_use]
     pub fn work(&self, process: usize) -> u64 {

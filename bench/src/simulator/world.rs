@@ -11,6 +11,7 @@ mod oracle;
 mod outcome;
 mod pages;
 mod thread;
+mod unreported;
 mod watch;
 
 use super::card::{BIN_NS, Card, Collective};
@@ -18,6 +19,7 @@ use super::dice::Dice;
 use super::program::Program;
 use super::setup::{Ablation, Setup};
 use gpucap_core::page::sampled::Sampled;
+use gpucap_core::throttle::unreported::UnreportedProcesses;
 use gpucap_core::throttle::{
     Bucket, Costs, DeviceWords, Gang, Looks, Meter, PeerReport, StreamId, Totals, Upkeep,
     UsageReport,
@@ -48,7 +50,7 @@ pub struct Process {
 pub struct World<'a> {
     setup: Setup,
     /// A process without a limit publishes nothing: the driver lists more processes than there are reports.
-    unreported: bool,
+    unreported: UnreportedProcesses,
     cards: Vec<Card>,
     seats: &'a [DeviceWords<'a>],
     processes: Vec<Tenant<'a>>,
@@ -115,6 +117,7 @@ struct Place<'a> {
     is_dead: bool,
     ended_at: Option<u64>,
     upkeep: Upkeep,
+    question: unreported::Question,
     costs: Vec<Costs>,
     waits: Vec<u64>,
     metered: u64,
@@ -144,8 +147,10 @@ impl<'a> World<'a> {
             cards: std::iter::repeat_with(card).take(cards).collect(),
             dice: Dice::new(setup.seed),
             setup,
-            unreported: setup.samples.is_none()
-                && processes.iter().flat_map(|process| &process.limits).any(Option::is_none),
+            unreported: unreported::listed(
+                setup.samples.is_none()
+                    && processes.iter().flat_map(|process| &process.limits).any(Option::is_none),
+            ),
             seats,
             processes: Vec::new(),
             threads: Vec::new(),
@@ -255,6 +260,7 @@ impl<'a> World<'a> {
             is_dead: false,
             ended_at: None,
             upkeep: Upkeep::default(),
+            question: unreported::Question::default(),
             costs: Vec::new(),
             waits: Vec::new(),
             metered: 0,

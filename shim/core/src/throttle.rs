@@ -28,6 +28,7 @@ mod meter;
 pub mod protocol;
 mod signature;
 mod timeline;
+pub mod unreported;
 mod upkeep;
 mod usage_report;
 

@@ -1,5 +1,6 @@
 //! What handlers ask of NVML.
 
+pub(crate) mod busy;
 pub(crate) mod process;
 
 use super::functions::{filled, functions};
@@ -7,7 +8,9 @@ use super::library::{COPIES, DriverCopy};
 use super::text;
 use core::ffi::{c_char, c_uint};
 use core::sync::atomic::{AtomicUsize, Ordering};
-use gpucap_abi::nvml::{NvmlResult, nvmlDevice_t, nvmlMemory_t, nvmlProcessInfo_v1_t};
+use gpucap_abi::nvml::{
+    NvmlResult, nvmlDevice_t, nvmlMemory_t, nvmlProcessInfo_v1_t, nvmlSample_t,
+};
 use gpucap_core::config::Slices;
 use gpucap_core::uuid::DeviceName;
 
@@ -27,6 +30,9 @@ functions! { NvmlResult;
     fn device_get_name = nvmlDeviceGetName(device: nvmlDevice_t, name: *mut c_char, length: c_uint);
     fn device_get_parent = nvmlDeviceGetDeviceHandleFromMigDeviceHandle(
         instance: nvmlDevice_t, device: *mut nvmlDevice_t);
+    fn device_get_samples = nvmlDeviceGetSamples(
+        device: nvmlDevice_t, kind: c_uint, since: u64, value_type: *mut c_uint, count: *mut c_uint,
+        samples: *mut nvmlSample_t) -> code;
     fn device_get_uuid = nvmlDeviceGetUUID(device: nvmlDevice_t, text: *mut c_char, bytes: c_uint);
     fn init = nvmlInit_v2();
     fn shutdown = nvmlShutdown();

@@ -160,7 +160,7 @@ impl Gate {
             self.ledger.reap(&ledger_file::alive);
             let users = || self.ledger.users(self.index);
             peers.set_users(users);
-            let unreported = peers.has_unreported(users);
+            let unreported = peers.unreported(users);
             self.with(|inside| inside.meter.set_unreported(unreported));
         }
     }

@@ -9,11 +9,12 @@
 //! beside the page. A look waits for nothing, and takes at most a fiftieth of the time; whatever fails is ignored.
 
 use crate::container::usage_page::OwnPage;
-use crate::driver::nvml::process;
+use crate::driver::nvml::{busy, process};
 use crate::sys::{self, Directory};
 use crate::topology;
 use gpucap_core::ledger::{DeviceIndex, Slot};
 use gpucap_core::page::{Header, OwnSeat, PLACES, held, read_seats, share};
+use gpucap_core::throttle::unreported::{Unreported, UnreportedProcesses};
 use gpucap_core::throttle::{Looks, PeerReport, UsageReport};
 use gpucap_core::units::{ComputeLimit, Share};
 use gpucap_core::uuid::Uuid;
@@ -29,6 +30,7 @@ pub(crate) struct Peers {
     /// The own seat for this process's reports; `None` if the page has no room for it.
     seat: Option<OwnSeat<'static>>,
     view: Mutex<View>,
+    unreported: Mutex<Unreported>,
 }
 
 /// The result of the latest look.
@@ -95,7 +97,7 @@ impl Peers {
     /// Joins the processes on a device.
     pub(crate) fn join(own: &'static OwnPage, device: DeviceIndex, gpu: Uuid, slot: Slot) -> Self {
         let seat = own.page.take(device, gpu, slot, sys::monotonic_ns());
-        Self { own, device, gpu, slot, seat, view: Mutex::default() }
+        Self { own, device, gpu, slot, seat, view: Mutex::default(), unreported: Mutex::default() }
     }
 
     /// Publishes this process's report.
@@ -127,13 +129,33 @@ impl Peers {
         self.own.page.set_users(self.device, count);
     }
 
-    /// Returns whether more processes compute on the device than the `own` ones of the container and those of
-    /// others. NVML is asked, which takes a while: one that begins in that time may be on its list or not.
-    pub(super) fn has_unreported(&self, own: impl Fn() -> usize) -> bool {
+    /// Returns what processes there are on the device that publish no report: more compute on it than the `own` ones of the
+    /// container and those of others. NVML is asked, which takes a while: one that begins in that time may be on its list or
+    /// not.
+    pub(super) fn unreported(&self, own: impl Fn() -> usize) -> UnreportedProcesses {
         let before = own();
-        let listed = topology::nvml().and_then(|nvml| process::count(nvml, self.gpu.0));
+        let Some(nvml) = topology::nvml() else { return UnreportedProcesses::None };
+        let listed = process::count(nvml, self.gpu.0);
         let own = own().max(before);
-        listed.is_some_and(|listed| listed > self.view.lock().known.saturating_add(own))
+        let (now, unix_ns) = (sys::monotonic_ns(), sys::unix_time_ns());
+        let (known, reports) = self.known();
+        let works = self.unreported.lock().works(now, reports, |since_ns| {
+            busy::since(nvml, self.gpu.0, unix_ns.saturating_sub(since_ns))
+        });
+        match listed.is_some_and(|listed| listed > known.saturating_add(own)) {
+            false => UnreportedProcesses::None,
+            true if works => UnreportedProcesses::Working,
+            true => UnreportedProcesses::Idle,
+        }
+    }
+
+    /// How many processes of other containers use the device, and all reports, by stable numbers.
+    fn known(&self) -> (usize, Vec<(u64, UsageReport)>) {
+        let view = self.view.lock();
+        let own = self.own.page.reports(self.device);
+        let own = own.map(|(slot, report)| (key(self.own.inode, slot), report));
+        let others = view.pages.iter().map(|page| (key(page.inode, 0), page.report));
+        (view.known, own.chain(others).collect())
     }
 
     /// Reads the reports, unless another thread does so or it `is_due` only later. Each is passed on under a stable

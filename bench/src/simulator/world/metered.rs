@@ -14,6 +14,8 @@ pub(super) struct Metered<'w, 'a> {
     pub(super) meter: &'w mut Meter<'a, Mark>,
     pub(super) costs: &'w Costs,
     pub(super) upkeep: &'w Upkeep,
+    /// Processes without a report are to be looked for.
+    pub(super) asks: &'w mut bool,
     pub(super) waits: &'w mut Vec<u64>,
     pub(super) metered: &'w mut u64,
     pub(super) probe: Probe<'w>,
@@ -104,8 +106,7 @@ impl Place for Metered<'_, '_> {
     }
 
     fn held_back(&mut self) {
-        // The number of processes that publish nothing is known from the beginning.
-        let _ = self.upkeep.held_back(self.now);
+        *self.asks |= self.upkeep.held_back(self.now);
     }
 
     fn mark(&mut self) {

@@ -172,6 +172,14 @@ impl World<'_> {
         }
         let place = &mut self.processes[own].places[card];
         peers.extend(place.others.iter().flatten());
+        if place.question.is_due {
+            let busy_ns = self.cards[card].all_busy_ns();
+            let report = place.usage_report().map(|report| (u64::MAX, report));
+            let reports =
+                report.into_iter().chain(peers.iter().map(|peer| (peer.key, peer.report)));
+            let found = place.question.ask(reports.collect(), self.unreported, busy_ns, now);
+            place.meters.iter_mut().for_each(|meter| meter.set_unreported(found));
+        }
         place.meters.iter_mut().for_each(|meter| meter.take_reports(peers.iter().copied(), now));
         place.looks.looked(now, now + took);
         took

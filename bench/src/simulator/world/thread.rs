@@ -328,6 +328,7 @@ impl<'a> World<'a> {
             meter: place.meters.get_mut(which)?,
             costs: place.costs.get(which)?,
             upkeep: &place.upkeep,
+            asks: &mut place.question.is_due,
             waits: &mut place.waits,
             metered: &mut place.metered,
             probe: Probe {

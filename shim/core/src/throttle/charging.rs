@@ -15,6 +15,7 @@ pub(crate) mod settlement;
 pub(crate) mod steady;
 pub(crate) mod time_account;
 
+use crate::throttle::unreported::UnreportedProcesses;
 use costs::{BIG_NS, Costs, OUTLIER, Sample};
 use evidence::is_far_beyond;
 use settlement::{Due, Settlement};
@@ -70,14 +71,14 @@ impl Charging {
         self.steady.forget(signature);
     }
 
-    /// Sets whether a process on the device may publish no report.
-    pub(crate) const fn set_unreported(&mut self, unreported: bool) {
+    /// Sets what processes there are on the device that publish no report.
+    pub(crate) fn set_unreported(&mut self, unreported: UnreportedProcesses) {
         self.settlement.set_unreported(unreported);
     }
 
-    /// Returns whether a process on the device may publish no report.
-    pub(crate) const fn has_unreported(&self) -> bool {
-        self.settlement.has_unreported()
+    /// Returns whether a process on the device may work and publish no report.
+    pub(crate) const fn beside_unreported_work(&self) -> bool {
+        self.settlement.beside_unreported_work()
     }
 
     /// Returns whether each launch is to be measured by itself for a while.
@@ -138,6 +139,7 @@ impl Charging {
         }
         let small = self.costs.small(signature).filter(|_| !self.settlement.is_doubtful(now));
         let (ns, clean, explained) = (sample_ns, measured.is_clean, is_explained);
+        // One that does nothing now may have begun: without that, `W9 launch-bound 3 us` at 30 % gets 14 beside one.
         let has_others = turns.has_others() || self.settlement.has_unreported();
         let is_alone = measured.is_alone && !has_others;
         // On an empty stream the thread may have been held up between the events, for milliseconds. Without the second
@@ -174,7 +176,7 @@ impl Charging {
         let turns_ns = if is_short || is_within { whole_ns } else { turns_ns };
         self.steady.note(signature, whole_ns, turns_ns);
         let mean_ns = self.costs.estimate(signature).unwrap_or(0);
-        let varies = self.settlement.is_doubtful(now) && !self.settlement.has_unreported();
+        let varies = self.settlement.is_doubtful(now) && !self.beside_unreported_work();
         let steady = self.steady.time(signature).filter(|&time_ns| {
             if varies && measured.is_queued && turn_ns > 0 {
                 // The usual time is not that of the others. Without this,

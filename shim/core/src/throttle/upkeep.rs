@@ -9,7 +9,7 @@
 //! a launch, a look at what is in flight, a call that waits for work
 //!     publish until when the container is in debt                          at most every 5 ms
 //! a launch is held back
-//!     look for processes on the device that publish no report              at most every 5 s
+//!     look for processes on the device that publish no report, and work    at most every 5 s, the second time after 1 s
 //! a call that waits for work has returned
 //!     read all reports, settle
 //! ```
@@ -23,6 +23,8 @@ use crate::sync::{Counter, Word};
 pub struct Upkeep {
     dead: Interval,
     unreported: Interval,
+    /// How often they were looked for.
+    questions: Counter,
     debt: Interval,
     /// When a launch was last held back.
     held_back_at: Counter,
@@ -32,6 +34,8 @@ pub struct Upkeep {
 /// of a wait.
 const DEAD_NS: u64 = 100_000_000;
 const UNREPORTED_NS: u64 = 5_000_000_000;
+/// The same for the second time: whether they work shows in the time between two.
+const FIRST_UNREPORTED_NS: u64 = 1_000_000_000;
 /// A container that ends owes what it was in debt at most this long ago, and what it has used since.
 const DEBT_NS: u64 = 5_000_000;
 /// After a launch was held back, others are expected to be for this long.
@@ -55,7 +59,13 @@ impl Upkeep {
     #[must_use]
     pub fn held_back(&self, now: u64) -> bool {
         self.held_back_at.store(now);
-        self.unreported.is_due(now, UNREPORTED_NS)
+        let questions = self.questions.load();
+        let every_ns = if questions == 0 { FIRST_UNREPORTED_NS } else { UNREPORTED_NS };
+        let is_due = self.unreported.is_due(now, every_ns);
+        if is_due {
+            self.questions.store(questions.saturating_add(1));
+        }
+        is_due
     }
 
     /// Returns whether to spend time on the reports of other containers. A launch does so only if launches have been
@@ -115,8 +125,9 @@ mod tests {
         let now = 1_000 * MS;
         assert!(upkeep.is_inheriting_due(now) && !upkeep.is_inheriting_due(now + 99 * MS));
         assert!(upkeep.is_inheriting_due(now + 100 * MS));
-        assert!(upkeep.held_back(now) && !upkeep.held_back(now + 4_999 * MS));
-        assert!(upkeep.held_back(now + 5_000 * MS));
+        assert!(upkeep.held_back(now) && !upkeep.held_back(now + 999 * MS));
+        assert!(upkeep.held_back(now + 1_000 * MS) && !upkeep.held_back(now + 5_999 * MS));
+        assert!(upkeep.held_back(now + 6_000 * MS) && !upkeep.held_back(now + 10_999 * MS));
         assert!(upkeep.is_debt_due(now) && !upkeep.is_debt_due(now + 4 * MS));
         assert!(upkeep.is_debt_due(now + 5 * MS));
     }

@@ -81,8 +81,8 @@ impl Admission<'_> {
     ) {
         // Processes of a container may have different shares, and come and go while the work runs.
         self.shares.follow(self.reserved_ns, now);
-        // Beside a process that publishes no report nothing is certain.
-        let may_be_others = charging.has_unreported();
+        // Beside a process that works and publishes no report nothing is certain.
+        let may_be_others = charging.beside_unreported_work();
         let due_ns = charging.due_ns();
         let meets = self.gang.meets(now);
         let more_ns =

@@ -28,6 +28,7 @@ use crate::throttle::timeline::{
     done::{Certain, Done, Part, Span},
     turns::{Turns, scaled},
 };
+use crate::throttle::unreported::UnreportedProcesses;
 
 /// The sums of one device and process.
 #[derive(Debug)]
@@ -38,7 +39,7 @@ pub(crate) struct Settlement {
     certain: Coverage,
     certain_ns: u64,
     /// A process on the device may publish no report.
-    unreported: bool,
+    unreported: UnreportedProcesses,
     /// This epoch's work, the sum of its spans, and what it occupied: as this process sees it, and as far as no other
     /// process of the container has covered the time.
     work_ns: u64,
@@ -121,7 +122,7 @@ impl Default for Settlement {
             coverage: Coverage::default(),
             certain: Coverage::default(),
             certain_ns: 0,
-            unreported: false,
+            unreported: UnreportedProcesses::None,
             work_ns: 0,
             spans_ns: 0,
             beyond_ns: 0,
@@ -233,11 +234,9 @@ impl Settlement {
     }
 
     /// Adds the time in which the device certainly worked for this process. The turns of processes without a report are
-    /// contained in it, and look like launches that take long now and then: beside such a process half of it counts, as if
-    /// that took every other turn. Without that half, `T10 1 in 100 takes 15 ms, 1 waited for, 30, beside an idle one` misses
-    /// its bound by 64 points.
+    /// contained in it, and look like launches that take long now and then: beside one that works, nothing is certain.
     fn certain(&mut self, certain: Option<Certain>, turns: &Turns) -> Option<AddedTime> {
-        let Certain { from, until, part } = certain?;
+        let Certain { from, until, part } = certain.filter(|_| !self.beside_unreported_work())?;
         let added_ns = self.certain.add(from, until);
         let passed = until.saturating_sub(from);
         let mean_ns = turns.part(added_ns, from, until);
@@ -249,7 +248,6 @@ impl Settlement {
             Part::Turns if mean_ns == added_ns => mean_ns,
             Part::Turns => mean_ns / MEAN_PARTS * (MEAN_PARTS - 1),
         };
-        let least_ns = if self.unreported { least_ns / 2 } else { least_ns };
         let is_own = !turns.has_others() || passed >= turns.longest_wait_ns();
         Some(AddedTime { from, until, part, added_ns, least_ns, is_own })
     }
@@ -271,12 +269,22 @@ impl Settlement {
 
     /// Returns whether a process on the device may publish no report.
     pub(crate) const fn has_unreported(&self) -> bool {
-        self.unreported
+        !matches!(self.unreported, UnreportedProcesses::None)
     }
 
-    /// Sets whether a process on the device may publish no report.
-    pub(crate) const fn set_unreported(&mut self, unreported: bool) {
+    /// Returns whether such a process may work.
+    pub(crate) const fn beside_unreported_work(&self) -> bool {
+        matches!(self.unreported, UnreportedProcesses::Working)
+    }
+
+    /// Sets what processes there are that publish no report. Before one was known to work, its turns were evidence of launches
+    /// that differ by their data.
+    pub(crate) fn set_unreported(&mut self, unreported: UnreportedProcesses) {
+        let did_work = self.beside_unreported_work();
         self.unreported = unreported;
+        if self.beside_unreported_work() && !did_work {
+            self.evidence = Evidence::default();
+        }
     }
 
     /// Returns whether each launch is to be measured by itself for a while, and charged its measurement.

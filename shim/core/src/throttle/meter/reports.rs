@@ -1,6 +1,7 @@
 //! What this process publishes for its peers on the device, and what it derives from their reports.
 
 use super::Meter;
+use crate::throttle::unreported::UnreportedProcesses;
 use crate::throttle::usage_report::{PeerReport, UNKNOWN_NS, UsageReport};
 
 impl<E> Meter<'_, E> {
@@ -44,21 +45,21 @@ impl<E> Meter<'_, E> {
         self.timeline.turns().are_watched()
     }
 
-    /// Beside a process that publishes no report nothing is lent: what it leaves is unknown.
+    /// Beside a process that works and publishes no report nothing is lent: what it leaves is unknown.
     pub(super) fn follow_lending(&mut self, launch_ns: u64, now: u64) {
         if !self.may_borrow() {
             return self.admission.lend(self.admission.limit().guaranteed(), now);
         }
-        let part = match self.charging.has_unreported() {
+        let part = match self.charging.beside_unreported_work() {
             true => Some(self.admission.limit().share()),
             false => self.timeline.turns().available(launch_ns, now),
         };
         self.admission.lend(part, now);
     }
 
-    /// Sets whether a process on the device publishes no report: then the duration of launches says less about their
-    /// cost. Assumed false until set.
-    pub const fn set_unreported(&mut self, unreported: bool) {
+    /// Sets what processes there are on the device that publish no report: beside them the duration of launches says less about
+    /// their cost. Until it is set there are none.
+    pub fn set_unreported(&mut self, unreported: UnreportedProcesses) {
         self.charging.set_unreported(unreported);
     }
 

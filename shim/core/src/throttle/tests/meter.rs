@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::desk::{Bench, KERNEL, MS, NOW};
+use crate::throttle::unreported::UnreportedProcesses;
 use crate::{
     sync::Word,
     throttle::{Launch, Reached, Signature, Unfinished, timeline::PENDING},
@@ -375,7 +376,7 @@ fn a_flood_of_collectives_takes_no_more_than_its_events() {
 fn a_function_that_is_often_long_is_not_prepaid() {
     let word = Word::default();
     let mut bench = Bench::new(&word, 99);
-    bench.meter.set_unreported(true);
+    bench.meter.set_unreported(UnreportedProcesses::Working);
     let is_doubted = (0..1000).any(|number| {
         bench.now += 20 * MS;
         bench.run(Launch::kernel(KERNEL), if number % 10 == 9 { 10 * MS } else { 10_000 });

@@ -1,0 +1,207 @@
+//! Whether processes that publish no report work on the device: what the driver says of it as a whole, less what is known of
+//! those with a report.
+//!
+//! A launch that takes long may contain the turns of such a process, so beside one that works measurements say less of launches
+//! (`Meter::set_unreported`). Beside one that does nothing that rule would be a way out: launches that differ by
+//! their data got up to 97 % at a limit of 30.
+//!
+//! While none is known to work, all time is charged, so what the device did beyond that is others'. Once one is, launches may
+//! take more than they are charged: then only the time in which nothing reported is in flight shows others, and if it shows none
+//! for a minute, all time is charged again until the next look.
+
+use super::usage_report::UsageReport;
+
+/// Those that there are on a device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UnreportedProcesses {
+    /// None.
+    #[default]
+    None,
+    /// Some that do nothing.
+    Idle,
+    /// Some that work, or may.
+    Working,
+}
+
+/// What is known of the unreported processes of a device.
+#[derive(Debug, Default)]
+pub struct Unreported {
+    before: Option<Look>,
+    works_until: u64,
+}
+
+/// What there was at one time: the sources of reports, by a stable number.
+#[derive(Debug)]
+struct Look {
+    at: u64,
+    reports: Vec<(u64, UsageReport)>,
+}
+
+/// How busy the device was, by the driver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Busy {
+    /// Nanoseconds that the samples cover.
+    pub of_ns: u64,
+    /// Of these the device worked.
+    pub ns: u64,
+}
+
+/// From samples of less time nothing is concluded: they are of a sixth of a second as a rule, of a second on some cards.
+const LEAST_NS: u64 = 400_000_000;
+/// One that works for less than this part of the time that is left counts as idle: its turns lengthen what others are charged by
+/// half of that at most.
+const PART: u64 = 8;
+/// The driver counts in whole percent, and its samples begin and end elsewhere.
+const ERROR_PARTS: u64 = 32;
+/// Where less is left of the time, nothing shows in it.
+const LEFT_PARTS: u64 = 16;
+/// For how long one is taken to work that has. In this time it may be hidden: what others have in flight beside it takes
+/// longer.
+const REMEMBERED_NS: u64 = 60_000_000_000;
+/// All of a time.
+const SCALE: u64 = 1 << 20;
+
+impl Unreported {
+    /// Returns whether they work, beside sources of these reports, each by its number. `busy` returns what the driver says of
+    /// the time since then, in ns before now; `None` if it does not say, and then they may.
+    pub fn works(
+        &mut self,
+        now: u64,
+        reports: Vec<(u64, UsageReport)>,
+        busy: impl FnOnce(u64) -> Option<Busy>,
+    ) -> bool {
+        let before = self.before.replace(Look { at: now, reports });
+        let passed_ns = before.as_ref().map_or(0, |before| now.saturating_sub(before.at));
+        let Some(busy) = busy(passed_ns) else { return true };
+        if let (Some(before), Some(look)) = (before, &self.before)
+            && let known_ns = look.known_since(&before, before.at < self.works_until)
+            && shows_others(busy, known_ns, passed_ns)
+        {
+            self.works_until = now.saturating_add(REMEMBERED_NS);
+        }
+        now < self.works_until
+    }
+}
+
+impl Look {
+    /// For how long the device may have worked for these sources since an earlier look, if never for two at once: they had work
+    /// in flight, or were charged for it.
+    fn known_since(&self, before: &Self, in_flight: bool) -> u64 {
+        let passed_ns = self.at.saturating_sub(before.at);
+        let sum = |at: u64, report: UsageReport| {
+            if in_flight { report.occupied_ns(at) } else { report.work }
+        };
+        let since = |&(source, report): &(u64, UsageReport)| {
+            let was = before.reports.iter().find(|(other, _)| *other == source);
+            let was = was.map_or(0, |(_, report)| sum(before.at, *report));
+            // Less than before: what was reserved for work of unknown length was counted. It may have been any part of the time.
+            sum(self.at, report).checked_sub(was).map_or(passed_ns, |ns| ns.min(passed_ns))
+        };
+        self.reports.iter().map(since).fold(0, u64::saturating_add)
+    }
+}
+
+/// Returns whether the device worked for others.
+fn shows_others(busy: Busy, known_ns: u64, passed_ns: u64) -> bool {
+    if busy.of_ns < LEAST_NS || passed_ns == 0 {
+        return false;
+    }
+    // In parts of the time, since the samples end before the look.
+    let part = |ns: u64, of_ns: u64| {
+        let part = u128::from(ns.min(of_ns)) * u128::from(SCALE) / u128::from(of_ns);
+        u64::try_from(part).unwrap_or(SCALE)
+    };
+    let (busy, known) = (part(busy.ns, busy.of_ns), part(known_ns, passed_ns));
+    let (left, others) = (SCALE - known, busy.saturating_sub(known));
+    left >= SCALE / LEFT_PARTS && others >= SCALE / ERROR_PARTS && others * PART >= left
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    const S: u64 = 1_000_000_000;
+
+    /// After each 5 s, in percent of them: how busy the device was, and of each of two sources what it was charged and for how
+    /// long it had work in flight.
+    fn works(steps: &[(u64, [[u64; 2]; 2])]) -> Vec<bool> {
+        let (mut unreported, mut sums, mut now) = (Unreported::default(), [[0; 2]; 2], 1_000 * S);
+        let mut step = |percent: u64, had: [[u64; 2]; 2]| {
+            now += 5 * S;
+            let had = had.into_iter().flatten();
+            sums.iter_mut().flatten().zip(had).for_each(|(sum, part)| *sum += part * 5 * S / 100);
+            let report = |[work, occupied]: [u64; 2]| UsageReport::new(work, occupied, None);
+            let sources = vec![(7, report(sums[0])), (9, report(sums[1]))];
+            unreported.works(now, sources, |since_ns| {
+                assert!(since_ns == 0 || since_ns == 5 * S);
+                Some(Busy { of_ns: since_ns, ns: since_ns * percent / 100 })
+            })
+        };
+        steps.iter().map(|(percent, had)| step(*percent, *had)).collect()
+    }
+
+    const NONE: [u64; 2] = [0; 2];
+
+    #[test]
+    fn one_that_works_is_seen_at_the_second_look() {
+        assert_eq!(works(&[(100, [[30, 30], NONE]); 2]), [false, true]);
+        assert_eq!(works(&[(100, [[30, 100], NONE]); 2]), [false, true], "in flight all the time");
+        assert_eq!(works(&[(70, [[30, 60], [20, 40]]); 2]), [false, true]);
+    }
+
+    #[test]
+    fn one_that_does_nothing_or_little_is_none() {
+        assert_eq!(works(&[(30, [[30, 60], NONE]); 3]), [false; 3]);
+        assert_eq!(works(&[(50, [[30, 60], [20, 90]]); 3]), [false; 3]);
+        assert_eq!(works(&[(37, [[30, 30], NONE]); 3]), [false; 3], "a tenth of what is left");
+        assert_eq!(works(&[(2, [NONE; 2]); 3]), [false; 3]);
+        assert_eq!(works(&[(100, [[97, 97], NONE]); 3]), [false; 3]);
+    }
+
+    /// Beside one that has worked, launches that differ by their data are charged for less than they take.
+    #[test]
+    fn one_that_has_worked_counts_for_a_minute_unless_it_shows_while_nothing_is_in_flight() {
+        let steps = |then| [(100, [[30, 40], NONE]); 2].into_iter().chain([then; 13]);
+        let all: Vec<_> = steps((66, [[30, 66], NONE])).collect();
+        let mut expected = vec![true; 15];
+        (expected[0], expected[13], expected[14]) = (false, false, true);
+        assert_eq!(works(&all), expected, "after a look it would be charged for all");
+        let all: Vec<_> = steps((80, [[30, 60], NONE])).collect();
+        expected[13] = true;
+        assert_eq!(works(&all), expected);
+    }
+
+    #[test]
+    fn where_the_driver_does_not_say_they_may() {
+        let mut unreported = Unreported::default();
+        assert!((1..4).all(|at| unreported.works(at * 5 * S, vec![], |_| None)));
+    }
+
+    /// A page that comes brings the sum of its past, and one that goes takes it away.
+    #[test]
+    fn no_source_has_more_than_the_time_that_has_passed() {
+        let mut unreported = Unreported::default();
+        let busy = |since_ns| Some(Busy { of_ns: since_ns, ns: since_ns });
+        let report = |seconds: u64| UsageReport::new(seconds * S, 0, None);
+        assert!(!unreported.works(5 * S, vec![(7, report(1_000))], busy));
+        assert!(!unreported.works(10 * S, vec![(7, report(1_001)), (9, report(500))], busy));
+        assert!(unreported.works(15 * S, vec![(9, report(501))], busy), "a fifth of the time");
+    }
+
+    #[test]
+    fn a_sum_that_has_become_less_shows_nothing() {
+        let mut unreported = Unreported::default();
+        let busy = |since_ns| Some(Busy { of_ns: since_ns, ns: since_ns });
+        let report = |seconds: u64| vec![(7, UsageReport::new(seconds * S, 0, None))];
+        assert!(!unreported.works(5 * S, report(10), busy));
+        assert!(!unreported.works(10 * S, report(2), busy));
+        assert!(unreported.works(15 * S, report(3), busy));
+    }
+
+    #[test]
+    fn a_short_time_shows_nothing() {
+        let mut unreported = Unreported::default();
+        let busy = |since_ns| Some(Busy { of_ns: since_ns, ns: since_ns });
+        assert!((1..20).all(|at| !unreported.works(at * S / 3, vec![], busy)));
+    }
+}
