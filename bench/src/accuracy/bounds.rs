@@ -107,11 +107,20 @@ const EXCEPTIONS: &[Exception] = &[
     ),
     exception("W14 all-reduce, one thread", 6, 100, IN_TURNS),
     // Beside an unlimited process, elapsed time contains its turns too: presence is charged, on the safe side.
+    // Until that is known to work, a second, it is charged in full. Written after that second came into the simulator, as in
+    // the library.
     exception(
         "W17 10 us, neighbour",
         5,
+        90,
+        Bound { below: 1.7, throughput: 0.92, charged: 1.12, ..RULE },
+    ),
+    // It is asked for only while launches are held back, which these hardly are. Written after the same run.
+    exception(
+        "W17 10 us, neighbour",
+        95,
         100,
-        Bound { below: 1.7, throughput: 0.95, charged: 1.06, ..RULE },
+        Bound { below: 2.5, window: 3.0, throughput: 0.95, charged: 2.05, ..RULE },
     ),
     exception("W17 mixed, neighbour", 5, 100, PRESENCE),
     // Streams side by side, each with pauses: presence and work are both too large.
