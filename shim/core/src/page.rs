@@ -212,12 +212,12 @@ impl<'a> Header<'a> {
         Some((SEATS_AT + row * PLACES * size_of::<Seat>(), taken * size_of::<Seat>()))
     }
 
-    /// Returns how many processes of the container use a device; `None` if that is not known, as of a container with an
-    /// earlier version.
+    /// Returns how many processes of the container use a device and may have a seat; `None` if that is not known, as of a
+    /// container with an earlier version.
     #[must_use]
     pub fn users(&self, gpu: Uuid) -> Option<usize> {
         let users = word(self.0, USERS_AT / WORD + self.row(gpu)?)?;
-        (users > 0).then(|| usize::try_from(users).unwrap_or(SLOTS).min(SLOTS))
+        (users > 0).then(|| usize::try_from(users).unwrap_or(PLACES).min(PLACES))
     }
 
     fn row(&self, gpu: Uuid) -> Option<usize> {

@@ -55,7 +55,7 @@ struct PeerPage {
     /// The offset and length of its seats.
     seats: (usize, usize),
     limit: ComputeLimit,
-    /// How many processes of it use the device, if it says so.
+    /// How many processes of it use the device and may report, if it says so.
     users: Option<usize>,
     /// Its report at the latest look, and how many processes have ever published in it.
     report: UsageReport,

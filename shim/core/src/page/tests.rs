@@ -50,7 +50,7 @@ fn taken(page: &UsagePage) -> [OwnSeat<'_>; 3] {
 }
 
 #[test]
-fn users_are_of_a_gpu_and_no_more_than_a_ledger_has_room_for() {
+fn users_are_of_a_gpu_and_no_more_than_have_seats() {
     let page = page();
     page.format();
     let _ = taken(&page);
@@ -61,7 +61,7 @@ fn users_are_of_a_gpu_and_no_more_than_a_ledger_has_room_for() {
     page.set_users(second, || 3);
     assert_eq!([FIRST, SECOND].map(users), [None, Some(3)]);
     page.set_users(first, || usize::MAX);
-    assert_eq!([FIRST, SECOND].map(users), [Some(SLOTS), Some(3)]);
+    assert_eq!([FIRST, SECOND].map(users), [Some(PLACES), Some(3)]);
     assert_eq!(users(Uuid([1; 16])), None);
 }
 
