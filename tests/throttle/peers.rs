@@ -50,7 +50,7 @@ fn both() -> Result<Run> {
     Ok(spending(under("90", "share")?, &["k_5ms", "4", "1500"]))
 }
 
-fn pages(run: &Run) -> Result<PathBuf> {
+pub(crate) fn pages(run: &Run) -> Result<PathBuf> {
     let user = fs::metadata(run.directory())?.uid();
     Ok(run.directory().join(format!("gpucap-{user}-pages")))
 }

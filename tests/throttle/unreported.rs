@@ -3,6 +3,7 @@
 //! Only NVML lists it, and is queried every five seconds while a launch waits. The trace of the driver, which both
 //! processes write, has a line for each call.
 
+use crate::peers::pages;
 use crate::share::{held_to, share, spending};
 use crate::{BEGIN, MS, WAIT, about, lasts, under, within};
 use gpucap_tests::{Actor, Driver, Program, Result, Run, Stop, World, trial};
@@ -18,11 +19,18 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("processes of its own that do nothing are no unreported ones", crowd),
         trial("processes that have executed another program are no unreported ones", executed),
         trial("processes of other containers that do nothing are no unreported ones", foreign),
+        trial(
+            "a process that asks about a device has no part in it before it has a context",
+            asked,
+        ),
         trial("a process without gpucap that does nothing changes nothing", idle),
         trial("beside a process without gpucap that works, only estimates count", busy),
         trial("a process with few descriptors is not held up by the question", few_descriptors),
     ]
 }
+
+/// Where a page says how many processes use its first device.
+const USERS: usize = 1600;
 
 /// The driver does not say how busy the card is, as of a MIG instance: then there are no other processes than NVML lists.
 fn counted(run: Run) -> Run {
@@ -53,6 +61,20 @@ fn foreign() -> Result {
         idle.push(process);
     }
     held_to(&counted(spending(run, &["0", "12000"])), 30.0)
+}
+
+/// NVML does not list it.
+fn asked() -> Result {
+    let run = under("30", "caller")?;
+    let mut process = run.start()?;
+    obeys(&mut process, &["call cuInit 0", "call cuDeviceTotalMem &d 0"])?;
+    let page = pages(&run)?.join("ledger");
+    let users = || -> Result<u8> {
+        fs::read(&page)?.get(USERS).copied().ok_or_else(|| Stop::fail("a short page"))
+    };
+    within("users before", users()?, 0..=0)?;
+    obeys(&mut process, &["call cuDevicePrimaryCtxRetain &a 0"])?;
+    within("users", users()?, 1..=1)
 }
 
 /// NVML lists one that is no container's, and says that the card does nothing but what is reported.

@@ -124,15 +124,9 @@ impl Device {
                 "ledger: no memory left to note device {uuid}"
             )));
         }
-        ledger.uses(slot, index);
         let time = match resolved.core {
             Some(limit) => {
-                let join = |own| {
-                    let peers = Peers::join(own, index, uuid, slot);
-                    // It may never launch anything: no report would show that it is there.
-                    peers.set_users(|| ledger.users(index));
-                    peers
-                };
+                let join = |own| Peers::join(own, index, uuid, slot);
                 let takes_turns = !is_under_mps(driver, ordinal, variables);
                 let own = if takes_turns { usage_page::own(policy) } else { None };
                 let peers = own.map(join);

@@ -16,6 +16,7 @@ use crate::driver::{self, Next};
 use crate::launch;
 use crate::session::Session;
 use crate::session::context_end::{self, Ending};
+use crate::throttle::Gate;
 use core::ffi::{c_int, c_void};
 use gpucap_abi::arg::Out;
 use gpucap_abi::cuda::{CUcontext, CUdevResourceDesc, CUdevice, CUgreenCtx, CuError, CuResult};
@@ -59,6 +60,7 @@ pub(crate) fn create(
 ) -> CuResult {
     let session = call.session()?;
     let device = session.budget.device(call.driver, ordinal)?;
+    session.budget.gate(ordinal).into_iter().for_each(Gate::context_begins);
     let charge = device
         .map(|device| call.charge(session, device, Kind::Context, device.price.bytes()))
         .transpose()?;
@@ -227,6 +229,7 @@ pub(crate) fn from_green(
 fn retain(call: &Call, ordinal: CUdevice, make: impl FnOnce(&mut Primary) -> CuResult) -> CuResult {
     let session = call.session()?;
     let device = session.budget.device(call.driver, ordinal)?;
+    session.budget.gate(ordinal).into_iter().for_each(Gate::context_begins);
     let Some((device, mut primary)) =
         device.and_then(|device| Some((device, lock(&device.primary)?)))
     else {

@@ -8,6 +8,7 @@ pub(crate) mod admit;
 mod debt;
 mod ends;
 mod questions;
+mod unreported;
 mod watch;
 
 use super::idle::{Asked, LatestLaunch};
@@ -47,6 +48,8 @@ pub(crate) struct Gate {
     held: Option<Held>,
     /// Others have to know of waits.
     is_watched: AtomicBool,
+    /// The process has a context on the device, or has had one.
+    is_used: AtomicBool,
     /// There is a limit.
     wants_watch: AtomicBool,
     /// Others wait for the end of a launch of unknown length.
@@ -110,6 +113,7 @@ impl Gate {
             peers,
             held,
             is_watched: AtomicBool::new(false),
+            is_used: AtomicBool::new(false),
             wants_watch: AtomicBool::new(false),
             is_awaited: AtomicBool::new(false),
             watcher: Mutex::default(),
@@ -123,6 +127,7 @@ impl Gate {
         context: CUcontext,
         name: Option<CUstream>,
     ) -> Option<(StreamId, ContextId)> {
+        self.context_begins();
         self.with(|inside| {
             let Inside { meter, timing, .. } = inside;
             let (id, context) = (meter.stream(sys::monotonic_ns()), timing.context(context));
@@ -151,18 +156,6 @@ impl Gate {
     /// Forgets the cost of an executable graph that was changed.
     pub(crate) fn changed(&self, signature: Signature) {
         self.with(|inside| inside.meter.changed(signature));
-    }
-
-    /// Finds out whether a process on the device publishes no report: then measurements contain its turns too.
-    fn look_for_unreported(&self) {
-        if let Some(peers) = &self.peers {
-            // Also those that do nothing: a container could have processes of its own taken for others.
-            self.ledger.reap(&ledger_file::alive);
-            let users = || self.ledger.users(self.index);
-            peers.set_users(users);
-            let unreported = peers.unreported(users);
-            self.with(|inside| inside.meter.set_unreported(unreported));
-        }
     }
 
     /// Charges the unfinished work of dead processes of the container on the device, if it is time to look for them, and
