@@ -9,7 +9,7 @@
 //! a launch, a look at what is in flight, a call that waits for work
 //!     publish until when the container is in debt                          at most every 5 ms
 //! a launch is held back
-//!     look for processes on the device that publish no report, and work    at most every 5 s, the second time after 1 s
+//!     look for processes on the device that publish no report, and work    at most every 5 s, at first every second
 //! a call that waits for work has returned
 //!     read all reports, settle
 //! ```
@@ -34,8 +34,9 @@ pub struct Upkeep {
 /// of a wait.
 const DEAD_NS: u64 = 100_000_000;
 const UNREPORTED_NS: u64 = 5_000_000_000;
-/// The same for the second time: whether they work shows in the time between two.
+/// The same for the first times: whether they work shows in the time between two, unless work of unknown length is in flight.
 const FIRST_UNREPORTED_NS: u64 = 1_000_000_000;
+const FIRST_TIMES: u64 = 4;
 /// A container that ends owes what it was in debt at most this long ago, and what it has used since.
 const DEBT_NS: u64 = 5_000_000;
 /// After a launch was held back, others are expected to be for this long.
@@ -60,7 +61,11 @@ impl Upkeep {
     pub fn held_back(&self, now: u64) -> bool {
         self.held_back_at.store(now);
         let questions = self.questions.load();
-        let every_ns = if questions == 0 { FIRST_UNREPORTED_NS } else { UNREPORTED_NS };
+        let every_ns = if questions.saturating_add(1) < FIRST_TIMES {
+            FIRST_UNREPORTED_NS
+        } else {
+            UNREPORTED_NS
+        };
         let is_due = self.unreported.is_due(now, every_ns);
         if is_due {
             self.questions.store(questions.saturating_add(1));
@@ -126,8 +131,9 @@ mod tests {
         assert!(upkeep.is_inheriting_due(now) && !upkeep.is_inheriting_due(now + 99 * MS));
         assert!(upkeep.is_inheriting_due(now + 100 * MS));
         assert!(upkeep.held_back(now) && !upkeep.held_back(now + 999 * MS));
-        assert!(upkeep.held_back(now + 1_000 * MS) && !upkeep.held_back(now + 5_999 * MS));
-        assert!(upkeep.held_back(now + 6_000 * MS) && !upkeep.held_back(now + 10_999 * MS));
+        assert!(upkeep.held_back(now + 1_000 * MS) && upkeep.held_back(now + 2_000 * MS));
+        assert!(upkeep.held_back(now + 3_000 * MS) && !upkeep.held_back(now + 7_999 * MS));
+        assert!(upkeep.held_back(now + 8_000 * MS) && !upkeep.held_back(now + 12_999 * MS));
         assert!(upkeep.is_debt_due(now) && !upkeep.is_debt_due(now + 4 * MS));
         assert!(upkeep.is_debt_due(now + 5 * MS));
     }
