@@ -177,13 +177,13 @@ fn nameless(runtime: Runtime) -> Result {
     let drawn = |name: &String| name.len() == 32 && name.bytes().all(|it| it.is_ascii_hexdigit());
     let names = names(&one)?;
     expect(names.len() == 2 && names.iter().all(drawn), || format!("{names:?}"))?;
-    // A page's header, the card, how many processes use it, and what one tells of it.
-    let told =
+    // A page's header, the GPU, how many processes use it, and the report of one of them.
+    let known =
         |at: usize| [0..24, 64..80, 1600..1608, 4096..4112].iter().any(|range| range.contains(&at));
-    let nameless = |page: &[u8]| page.iter().enumerate().all(|(at, byte)| *byte == 0 || told(at));
+    let nameless = |page: &[u8]| page.iter().enumerate().all(|(at, byte)| *byte == 0 || known(at));
     for page in &names {
         let page = fs::read(node.inside("run/pages/all").join(page))?;
-        expect(page.len() == LENGTH && nameless(&page), || "it tells more than that".into())?;
+        expect(page.len() == LENGTH && nameless(&page), || "it says more than that".into())?;
     }
     second.end()?;
     first.end().map(drop)

@@ -19,7 +19,8 @@ pub(super) const fn listed(is_any: bool) -> UnreportedProcesses {
 }
 
 impl Question {
-    /// Asks beside these reports, where the list says this, and the card has been busy for so long in all.
+    /// Returns what there is beside processes with these reports. NVML's list says this, and `busy_ns` is the busy time of the card
+    /// up to now.
     pub(super) fn ask(
         &mut self,
         reports: Vec<(u64, UsageReport)>,
