@@ -142,6 +142,8 @@ impl Peers {
         let works = self.unreported.lock().works(now, reports, |since_ns| {
             busy::since(nvml, self.gpu.0, unix_ns.saturating_sub(since_ns))
         });
+        // What the processes beyond the 64th do is in no report, and would be taken for that of others.
+        let works = works && own <= PLACES;
         match listed.is_some_and(|listed| listed > known.saturating_add(own)) {
             false => UnreportedProcesses::None,
             true if works => UnreportedProcesses::Working,

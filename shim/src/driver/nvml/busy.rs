@@ -33,14 +33,14 @@ fn samples(copy: &DriverCopy, device: nvmlDevice_t, since_us: u64) -> Option<Bus
         Err(NvmlError::NOT_FOUND) => samples.clear(),
         Err(_) => return None,
     }
-    let (mut busy, mut before) = (Busy { of_ns: 0, ns: 0 }, since_us);
-    for sample in samples {
-        // Each is of the time since the one before it.
-        let ns = sample.timeStamp.saturating_sub(before).saturating_mul(US);
+    let mut busy = Busy { of_ns: 0, ns: 0 };
+    // Each but the first is of the time since the one before it. Earlier ones may be gone: the driver keeps a number of them.
+    for pair in samples.windows(2) {
+        let [before, sample] = pair else { continue };
+        let ns = sample.timeStamp.saturating_sub(before.timeStamp).saturating_mul(US);
         let percent = sample.sampleValue & u64::from(u32::MAX);
         busy.of_ns = busy.of_ns.saturating_add(ns);
         busy.ns = busy.ns.saturating_add((ns / 100).saturating_mul(percent.min(100)));
-        before = before.max(sample.timeStamp);
     }
     Some(busy)
 }
