@@ -34,7 +34,7 @@ pub struct Upkeep {
 /// of a wait.
 const DEAD_NS: u64 = 100_000_000;
 const UNREPORTED_NS: u64 = 5_000_000_000;
-/// The same for the first times: whether they work shows in the time between two, unless work of unknown length is in flight.
+/// The same for the first times: whether they work shows in the time between two, at the latest between three.
 const FIRST_UNREPORTED_NS: u64 = 1_000_000_000;
 const FIRST_TIMES: u64 = 4;
 /// A container that ends owes what it was in debt at most this long ago, and what it has used since.

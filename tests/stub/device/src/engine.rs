@@ -14,7 +14,7 @@ pub const LANES: usize = 256;
 const STRETCHES: usize = 512;
 /// Length of one utilisation sample.
 pub const SAMPLE_NS: u64 = 1_000_000_000 / 6;
-const SAMPLES: usize = 16;
+const SAMPLES: usize = 64;
 
 /// One stretch during which a lane owned the engine.
 #[repr(C)]
