@@ -20,4 +20,5 @@ mod spacing;
 mod timeline;
 mod turns;
 mod unknown;
+mod waits;
 mod watch;

@@ -294,9 +294,9 @@ impl Turns {
         self.peers.iter().filter(|peer| peer.takes_turns()).count() as u64
     }
 
-    /// Returns whether another process had work in flight at the latest look, or since the one before.
+    /// Returns whether the device may have worked for another process at the latest look, or since the one before.
     pub(crate) fn has_others(&self) -> bool {
-        self.peers.iter().any(|peer| peer.is_in_flight || peer.there_ns > 0)
+        self.peers.iter().any(Peer::may_work)
     }
 
     /// Returns how much of the time from `start` to `end` was this process's, in the mean.

@@ -57,6 +57,9 @@ pub(crate) struct Peer {
     pub(crate) waits_since: Option<u64>,
     /// Since when its latest launch has been held back, at the longest.
     pub(crate) held_since: Option<u64>,
+    /// What it published last, and since when.
+    report: UsageReport,
+    changed_at: u64,
     pub(crate) seen_at: u64,
 }
 
@@ -68,6 +71,9 @@ const IN_FLIGHT_AT_FIRST_NS: u64 = 200_000_000;
 pub(crate) const LONG_TURN_NS: u64 = 5_000_000;
 /// Late or wrong reports are corrected by at most this much.
 const MOST_LEFT_NS: u64 = 10_000_000_000;
+/// Work in flight beyond what was reported is reported at least this often: without news, a process that does not take
+/// turns is stopped, or has not looked at what has ended.
+const SILENT_AT_LEAST_NS: u64 = 200_000_000;
 /// A container that has used little may use its share of this much time at once: the time in which a long kernel is
 /// paid off.
 const MOST_CREDIT_NS: u64 = 4_000_000_000;
@@ -166,6 +172,8 @@ impl Peer {
             is_in_flight,
             waits_since: None,
             held_since: None,
+            report,
+            changed_at: now,
             seen_at: now,
         }
     }
@@ -184,6 +192,9 @@ impl Peer {
     ) {
         let occupied_ns = report.occupied_ns(now);
         self.there_ns = occupied_ns.saturating_sub(self.occupied_ns).min(passed);
+        if std::mem::replace(&mut self.report, report) != report {
+            self.changed_at = now;
+        }
         let more = report.work.wrapping_sub(self.work).cast_signed();
         // Within a container unmeasured work counts once it is measured: see `time_account`.
         let unknown = signed(UNKNOWN_NS);
@@ -267,6 +278,12 @@ impl Peer {
     pub(crate) const fn takes_turns(&self) -> bool {
         let [left_ns, most_ns] = self.left_ns;
         self.is_in_flight && (left_ns > 0 || most_ns > 0)
+    }
+
+    /// Returns whether the device may have worked for it lately.
+    pub(crate) const fn may_work(&self) -> bool {
+        let is_silent = self.seen_at.saturating_sub(self.changed_at) >= SILENT_AT_LEAST_NS;
+        (self.is_in_flight || self.there_ns > 0) && (!is_silent || self.takes_turns())
     }
 
     /// Demand that remained when it had no more work in flight was given between two looks.
