@@ -70,6 +70,8 @@ struct AddedTime {
     added_ns: u64,
     /// How much of that was certainly this process's own.
     least_ns: u64,
+    /// No wait for other processes takes that long.
+    is_own: bool,
 }
 
 /// What finished work is charged.
@@ -158,7 +160,7 @@ impl Settlement {
         }
         let certain = self.certain(done.certain, turns);
         let work_ns = match certain {
-            Some(AddedTime { part: Part::Rest, least_ns, .. })
+            Some(AddedTime { part: Part::Rest, is_own: true, least_ns, .. })
                 if is_far_beyond(least_ns, done.work_ns) =>
             {
                 // Some launch of it took far longer than expected. Without this,
@@ -195,11 +197,11 @@ impl Settlement {
                 work_ns
             }
         };
-        if let Some(AddedTime { from, until, part, added_ns, least_ns }) = certain {
+        if let Some(AddedTime { from, until, part, added_ns, least_ns, is_own }) = certain {
             self.certain_ns = self.certain_ns.saturating_add(least_ns);
             self.evidence.explain(done.work_ns.min(until.saturating_sub(from) - added_ns));
             match part {
-                Part::Rest => self.evidence.add_waited_for(done.work_ns, least_ns, now),
+                Part::Rest if is_own => self.evidence.add_waited_for(done.work_ns, least_ns, now),
                 Part::Alone(_) => self.evidence.add_measured(done.work_ns, least_ns, now),
                 _ => {}
             }
@@ -240,16 +242,20 @@ impl Settlement {
         let mean_ns = turns.part(added_ns, from, until);
         // What an operation cost is certain: without this, `T3 two containers, 300 us, waited for` misses its bound at
         // 30 % each.
+        let is_own = !turns.has_others() || passed >= turns.longest_wait_ns();
         let least_ns = match part {
             Part::Known(ns) | Part::Alone(ns) => scaled(added_ns, ns.min(passed), passed),
-            // It may be the wait for a turn. Without this, `T3 6 of a budget, 100 us, waited for` gets 14 at 30 % of the
-            // device: what each takes for its own work, its report takes from the charge of the others.
-            Part::Rest if turns.has_others() && passed < turns.longest_wait_ns() => 0,
-            Part::Rest => turns.least_part(added_ns, from, until),
+            Part::Rest => {
+                let least_ns = turns.least_part(added_ns, from, until);
+                // If others had twice what they report, it was a wait for their turns. Without this,
+                // `T3 two containers, 100 us, waited for, 30/70` gets 17 instead of 25: what each takes for its own work, its
+                // report takes from the charge of the other, whose report is less by it.
+                if is_own { least_ns } else { least_ns.saturating_sub(added_ns - least_ns) }
+            }
             Part::Turns if mean_ns == added_ns => mean_ns,
             Part::Turns => mean_ns / MEAN_PARTS * (MEAN_PARTS - 1),
         };
-        Some(AddedTime { from, until, part, added_ns, least_ns })
+        Some(AddedTime { from, until, part, added_ns, least_ns, is_own })
     }
 
     /// Returns for how long the device was at a batch that was as long as its work, of which one end is known. Batches

@@ -29,17 +29,22 @@ fn due(turns: &Turns, from: u64, until: u64) -> u64 {
     Settlement::default().settle(done, turns, account, until).ns
 }
 
-/// A peer that was given 3 of 40 ms, by its report. It may have been given all the time that a short wait took.
+fn close(found_ns: u64, expected_ms: f64) {
+    let found_ms = found_ns as f64 / MS as f64;
+    assert!((found_ms - expected_ms).abs() < 0.02, "{found_ms}, not {expected_ms}");
+}
+
+/// Peers may have had twice what they report, in a wait that may have been for their turns.
 #[test]
-fn only_a_wait_longer_than_any_for_a_turn_is_certainly_for_work() {
-    let mut turns = Turns::new(START);
-    let busy = (100, 0, Some(0));
-    looks(&mut turns, &[(0, busy, &[ABSENT]), (40, busy, &[(3, 0, Some(0))])]);
-    assert_eq!(due(&turns, 30, 34), WORK_NS);
-    assert!((5 * MS..6 * MS).contains(&due(&turns, 30, 36)));
-    // One more that has turns, and waits are longer.
-    looks(&mut turns, &[(42, busy, &[(3, 0, Some(0)), (50, 0, Some(41))])]);
-    assert_eq!(due(&turns, 30, 36), WORK_NS);
+fn of_a_short_wait_less_is_certain_than_of_a_long_one() {
+    // By its report it had 3 of 40 ms, or 20 of them.
+    for (had_ms, short_ms, long_ms) in [(3, 3.4, 5.55), (20, 0.01, 3.0)] {
+        let mut turns = Turns::new(START);
+        let (busy, peer) = ((100, 0, Some(0)), (had_ms, 0, Some(0)));
+        looks(&mut turns, &[(0, busy, &[ABSENT]), (40, busy, &[peer])]);
+        close(due(&turns, 30, 34), short_ms);
+        close(due(&turns, 30, 36), long_ms);
+    }
 }
 
 /// A process that is stopped behind a launch has work in flight in its report for ever.
@@ -47,10 +52,13 @@ fn only_a_wait_longer_than_any_for_a_turn_is_certainly_for_work() {
 fn beside_one_that_reports_nothing_new_all_waits_are_for_work() {
     let mut turns = Turns::new(START);
     let (busy, stopped) = ((1_000, 0, Some(0)), (3, 0, Some(0)));
-    looks(&mut turns, &[(0, busy, &[ABSENT]), (40, busy, &[stopped]), (239, busy, &[stopped])]);
-    assert_eq!(due(&turns, 230, 234), WORK_NS);
+    looks(&mut turns, &[(0, busy, &[ABSENT]), (40, busy, &[stopped])]);
+    close(due(&turns, 36, 40), 3.4);
+    looks(&mut turns, &[(239, busy, &[stopped])]);
+    assert!(turns.has_others());
     looks(&mut turns, &[(240, busy, &[stopped])]);
-    assert_eq!(due(&turns, 236, 240), 4 * MS);
+    assert!(!turns.has_others());
+    close(due(&turns, 236, 240), 4.0);
     looks(&mut turns, &[(250, busy, &[(4, 0, Some(0))])]);
-    assert_eq!(due(&turns, 246, 250), WORK_NS, "it goes on");
+    assert!(turns.has_others(), "it goes on");
 }

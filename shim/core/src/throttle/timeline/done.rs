@@ -45,7 +45,7 @@ pub(crate) enum Part {
     /// Its turns in the mean: the device had work of the stream before, too.
     /// `T10 1 in 100 takes 1280 us, 50, beside 40`.
     Turns,
-    /// At least what remains, if it is longer than any wait for a turn.
+    /// At least what remains: the rest may be only the wait for a turn.
     /// `T10 5 of around 5 us, then a wait, 30, beside 40`.
     Rest,
 }
