@@ -248,7 +248,7 @@ impl Settlement {
             Part::Rest => {
                 let least_ns = turns.least_part(added_ns, from, until);
                 // If others had twice what they report, it was a wait for their turns. Without this,
-                // `T3 two containers, 100 us, waited for, 30/70` gets 17 instead of 25: what each takes for its own work, its
+                // `T3 two containers, 100 us, waited for, 30/70` gets 17, not 24, of 25: what each takes for its own work, its
                 // report takes from the charge of the other, whose report is less by it.
                 if is_own { least_ns } else { least_ns.saturating_sub(added_ns - least_ns) }
             }
