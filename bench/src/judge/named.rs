@@ -25,6 +25,7 @@ pub fn all() -> Vec<Scene> {
         then_long::cells,
         by_data,
         by_data_waited_for,
+        by_data_beside_sibling,
         by_data_beside_unreported,
         far_longer,
         around,
@@ -175,6 +176,19 @@ fn by_data_waited_for(all: &mut Vec<Scene>) {
             let beside = scene(format!("{name}, beside 40"), vec![mine, other]);
             all.push(Scene { seconds: 20, ..beside });
         }
+    }
+}
+
+/// The same beside a sibling that does little: what is not certain of a wait is not a way past the limit.
+fn by_data_beside_sibling(all: &mut Vec<Scene>) {
+    let length = Length::Rarely { usual_ns: 10 * US, long_ns: 4_500 * US, one_in: 35 };
+    let mine = Job { length, ..Job::waited_for(0) };
+    let copies = Job { copy_ns: 5 * MS, ..Job::of(10 * US) };
+    let pauses = Job { pause_ns: MS, ..Job::waited_for(10 * US) };
+    for (sibling, how) in [(copies, "10 us and a copy of 5 ms"), (pauses, "10 us each ms")] {
+        let name = format!("T10 1 in 35 takes 4500 us, 1 waited for, and one with {how}, 30");
+        let containers = vec![Container::of(30, vec![mine.clone(), sibling])];
+        all.push(Scene { seconds: 20, ..scene(name, containers) });
     }
 }
 
