@@ -240,9 +240,9 @@ impl Settlement {
         let added_ns = self.certain.add(from, until);
         let passed = until.saturating_sub(from);
         let mean_ns = turns.part(added_ns, from, until);
+        let is_own = !turns.has_others() || passed >= turns.longest_wait_ns();
         // What an operation cost is certain: without this, `T3 two containers, 300 us, waited for` misses its bound at
         // 30 % each.
-        let is_own = !turns.has_others() || passed >= turns.longest_wait_ns();
         let least_ns = match part {
             Part::Known(ns) | Part::Alone(ns) => scaled(added_ns, ns.min(passed), passed),
             Part::Rest => {
