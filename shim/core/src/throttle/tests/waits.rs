@@ -19,7 +19,7 @@ const MS: u64 = 1_000_000;
 /// What is expected of the work that is waited for.
 const WORK_NS: u64 = 10_000;
 
-/// Returns what is due for work that was waited for from the one moment to the other, in ms.
+/// Returns what is due, in ns, for work that was waited for from the one millisecond to the other.
 fn due(turns: &Turns, from: u64, until: u64) -> u64 {
     let words = <[Word; WORDS]>::default();
     let [from, until] = [from, until].map(|ms| START + ms * MS);
