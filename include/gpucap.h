@@ -70,7 +70,8 @@ struct gpucap_ledger_device {
     uint64_t total; /* [p] GPUCAP_LEDGER_TOTAL_* */
     uint64_t peak;  /* [i] the most bytes ever in use */
     uint64_t refusals;
-    uint64_t reserved[5];
+    uint64_t reserved[2];
+    uint64_t covered_besides[3]; /* as `covered`, for three more stretches */
     uint64_t bucket;   /* of the compute limit: when the bucket is level, CLOCK_MONOTONIC ns */
     uint64_t busy;     /* [i] ns in which the container kept the device busy */
     uint64_t waited;   /* [i] ns that launches waited */
@@ -80,7 +81,7 @@ struct gpucap_ledger_device {
     uint64_t covered; /* of the compute limit: the end of a stretch of time with work of a process, in 1024 ns, << 20, and its length */
     uint64_t surplus; /* of the compute limit: ns by which such time is ahead of what was charged, signed */
     uint64_t uuid[4]; /* [p] word k: bytes 4k..4k+3, big-endian, in the low half; bit 63 set once written */
-    uint64_t covered_too[2]; /* the same for two more stretches */
+    uint64_t covered_too[2]; /* as `covered`, for two more stretches */
     uint64_t borrowed;       /* [i] ns of `busy` beyond the guarantee */
     uint64_t unknown; /* of the compute limit: when a launch of unknown length began, in 1024 ns, << 17; << 16: it is waited for; its slot + 1 */
     uint64_t windows[GPUCAP_LEDGER_WINDOWS]; /* [i] GPUCAP_LEDGER_WINDOW_*: busy time lately */

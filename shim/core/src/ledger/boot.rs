@@ -31,7 +31,7 @@ impl Ledger {
             device.bucket.store(0);
             device.collectives.store(0);
             device.covered.store(0);
-            for word in &device.covered_too {
+            for word in device.covered_too.iter().chain(&device.covered_besides) {
                 word.store(0);
             }
             device.surplus.store(0);

@@ -117,6 +117,7 @@ impl Ledger {
             .iter()
             .map(|row| {
                 let [second, third] = &row.covered_too;
+                let [fourth, fifth, sixth] = &row.covered_besides;
                 DeviceWords::new([
                     &row.bucket,
                     &row.collectives,
@@ -126,6 +127,9 @@ impl Ledger {
                     &row.covered,
                     second,
                     third,
+                    fourth,
+                    fifth,
+                    sixth,
                 ])
             })
             .collect()

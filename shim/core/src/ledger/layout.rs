@@ -64,7 +64,9 @@ pub(super) struct Device {
     pub(super) total: Word,
     pub(super) peak: Counter,
     pub(super) refusals: Counter,
-    pub(super) _reserved: [Counter; 5],
+    pub(super) _reserved: [Counter; 2],
+    /// Three more of the account: `throttle` owns them.
+    pub(super) covered_besides: [Word; 3],
     // The compute limit's line.
     /// The time, in ns of CLOCK_MONOTONIC, at which the bucket is at zero: `throttle` owns it.
     pub(super) bucket: Word,

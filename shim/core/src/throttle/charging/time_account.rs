@@ -15,9 +15,8 @@
 //! surplus is bounded, so that idle time that looked covered pays for nothing much later.
 //!
 //! Without the account, `T3 4 of a budget, 10 us, waited for, 30` gets a third less, and
-//! `T4 8 short processes at a time, 10 x 20 ms, 30` too. With two stretches,
-//! `T11 4 of 1 in 20 100 ms and one with 10 us each 200 us, 30` gets half of what it can use, since short spans make the
-//! others' time count twice.
+//! `T4 8 short processes at a time, 10 x 20 ms, 30` too. With three stretches,
+//! `T10 2 of 1 in 100 takes 9 ms, 8 waited for, 30` gets 24, since short spans make the others' time count twice.
 
 use crate::sync::Word;
 
@@ -29,7 +28,7 @@ pub(crate) struct TimeAccount<'a> {
 }
 
 /// How many stretches of covered time are remembered.
-const STRETCHES: usize = 3;
+const STRETCHES: usize = 6;
 /// How many words there are.
 pub(crate) const WORDS: usize = 1 + STRETCHES;
 /// By how much one sum may be ahead of the other.
@@ -218,6 +217,20 @@ mod tests {
             close(account.cover(at * MS, at * MS + MS / 10), MS / 10);
         }
         close(account.cover(100 * MS, 200 * MS), 0);
+    }
+
+    /// A sibling waits for others' turns, with pauses between, while a launch of this process is under way.
+    #[test]
+    fn spans_with_pauses_between_do_not_make_a_long_one_count_twice() {
+        let words = Words::default();
+        let account = words.account();
+        for at in 0..5 {
+            close(
+                account.cover((100 + at * 2) * MS, (102 + at * 2) * MS - MS / 20),
+                2 * MS - MS / 20,
+            );
+        }
+        close(account.cover(100 * MS, 110 * MS), MS / 4);
     }
 
     /// After a stretch no span that overlaps it is expected for longer than its length.
