@@ -26,6 +26,7 @@ pub fn all() -> Vec<Scene> {
         by_data,
         by_data_waited_for,
         by_data_beside_sibling,
+        by_data_of_siblings,
         by_data_beside_unreported,
         far_longer,
         around,
@@ -189,6 +190,25 @@ fn by_data_beside_sibling(all: &mut Vec<Scene>) {
         let name = format!("T10 1 in 35 takes 4500 us, 1 waited for, and one with {how}, 30");
         let containers = vec![Container::of(30, vec![mine.clone(), sibling])];
         all.push(Scene { seconds: 20, ..scene(name, containers) });
+    }
+}
+
+/// The same by several processes of a container: what one may be given is not a way past the limit for another.
+fn by_data_of_siblings(all: &mut Vec<Scene>) {
+    for (one_in, long_ns, batch) in
+        [(35, 4_500 * US, 8), (35, 4_500 * US, 1), (100, 9 * MS, 8), (300, 23 * MS, 1)]
+    {
+        for count in [2, 4] {
+            let length = Length::Rarely { usual_ns: 10 * US, long_ns, one_in };
+            let job = Job { length, batch, ..Job::waited_for(0) };
+            let long = self::length(long_ns);
+            let name = format!("T10 {count} of 1 in {one_in} takes {long}, {batch} waited for, 30");
+            let mine = Container::of(30, vec![job; count]);
+            all.push(Scene { seconds: 20, ..scene(name.clone(), vec![mine.clone()]) });
+            let other = Container::one(40, Job::of(MS));
+            let beside = scene(format!("{name}, beside 40"), vec![mine, other]);
+            all.push(Scene { seconds: 20, ..beside });
+        }
     }
 }
 

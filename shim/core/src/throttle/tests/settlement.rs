@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 
+use super::turns::{ABSENT, START, looks};
 use crate::{
     sync::Word,
     throttle::{
@@ -286,4 +287,36 @@ fn turns_of_other_processes_raise_no_doubt() {
         }
         assert!(!process.settlement.is_doubtful(now));
     }
+}
+
+/// Each took the other's launches for what made its own so long.
+#[test]
+fn processes_that_doubt_pay_for_their_time_together() {
+    let words = <[Word; WORDS]>::default();
+    let mut turns = Turns::new(START);
+    let busy = (100, 0, Some(0));
+    looks(&mut turns, &[(0, busy, &[ABSENT]), (40, busy, &[busy])]);
+    let launch =
+        |process: &mut Settlement, words: &[Word; WORDS], from_ms, until_ms, expected_ns| {
+            let [from, until] = [from_ms, until_ms].map(|ms: u64| START + ms * 1_000_000);
+            let certain = Some(Certain { from, until, part: Part::Known(expected_ns) });
+            let (span, account) =
+                (Span::Operation(from, until), TimeAccount::new(words.each_ref()));
+            process.settle(Done { span, work_ns: expected_ns, certain }, &turns, account, until).ns
+        };
+    let mut trusting = Settlement::default();
+    assert_eq!(launch(&mut trusting, &words, 1, 5, 10_000), 10_000);
+    let mut doubting = [Settlement::default(), Settlement::default()];
+    for process in &mut doubting {
+        let elsewhere = <[Word; WORDS]>::default();
+        for from_ms in [0, 40, 80, 120] {
+            launch(process, &elsewhere, from_ms, from_ms + 40, 10_000);
+        }
+        assert!(process.is_doubtful(START + 160_000_000));
+    }
+    let [one, other] = &mut doubting;
+    let due = launch(one, &words, 300, 305, 10_000)
+        + launch(other, &words, 302, 309, 10_000)
+        + launch(one, &words, 305, 309, 10_000);
+    assert!(due.abs_diff(9_000_000) < 10_000, "{due}");
 }

@@ -299,6 +299,11 @@ impl Turns {
         self.peers.iter().any(Peer::may_work)
     }
 
+    /// Returns whether it may have worked for another process of the container.
+    pub(crate) fn has_siblings(&self) -> bool {
+        self.peers.iter().any(|peer| peer.is_own && peer.may_work())
+    }
+
     /// Returns how much of the time from `start` to `end` was this process's, in the mean.
     pub(crate) fn of(&self, start: u64, end: u64) -> u64 {
         self.between(start, end, |point| point.own)
