@@ -1,5 +1,6 @@
 //! Cells that once showed a defect, by name: programs of attackers and users.
 
+mod by_data;
 mod never_seen;
 mod then_long;
 
@@ -23,11 +24,11 @@ pub fn all() -> Vec<Scene> {
         never_seen::alone,
         never_seen::beside,
         then_long::cells,
-        by_data,
-        by_data_waited_for,
-        by_data_beside_sibling,
-        by_data_of_siblings,
-        by_data_beside_unreported,
+        by_data::alone,
+        by_data::waited_for,
+        by_data::beside_sibling,
+        by_data::of_siblings,
+        by_data::beside_unreported,
         far_longer,
         around,
         collectives,
@@ -131,99 +132,6 @@ fn contexts_that_end(all: &mut Vec<Scene>) {
             let name = format!("T1 a context for each kernel, {}, {percent}", length(ns));
             let containers = vec![Container::one(percent, job)];
             all.push(Scene { seconds: 40, is_honest: false, ..scene(name, containers) });
-        }
-    }
-}
-
-/// How long a launch takes depends on its data.
-fn by_data(all: &mut Vec<Scene>) {
-    for (long_ns, waits) in [(1_280 * US, false), (15 * MS, false), (15 * MS, true)] {
-        for percent in [5, 10, 30, 50] {
-            let length_of = Length::Rarely { usual_ns: 10 * US, long_ns, one_in: 100 };
-            let job = Job { length: length_of, waits, ..Job::of(0) };
-            let how = if waits { ", waited for" } else { "" };
-            let name = format!("T10 1 in 100 takes {}{how}, {percent}", length(long_ns));
-            let mine = Container::one(percent, job);
-            let alone = scene(name.clone(), vec![mine.clone()]);
-            all.push(Scene { seconds: 20, ..alone });
-            let other = Container::one(40, Job::of(MS));
-            let beside = scene(format!("{name}, beside 40"), vec![mine, other]);
-            all.push(Scene { seconds: 20, ..beside });
-        }
-    }
-}
-
-/// Some launches are longer than the others, and a few are waited for.
-fn by_data_waited_for(all: &mut Vec<Scene>) {
-    const MANY: &[(u64, u16)] = &[(1, 10), (1, 30), (5, 30), (20, 30), (50, 30)];
-    // The last ones: so rarely or shortly that no doubt arises.
-    for (one_in, long_ns, ways) in [
-        (100, 1_280 * US, MANY),
-        (20, 130 * US, MANY),
-        (200, 5_000 * US, &[(1, 30), (20, 60)]),
-        (100, 9 * MS, &[(1, 30), (5, 30), (20, 30)]),
-        (430, 1_280 * US, &[(1, 60), (20, 60)]),
-        (40, 130 * US, &[(1, 30), (5, 30)]),
-        (33, 100 * US, &[(1, 60), (20, 60)]),
-    ] {
-        for &(batch, percent) in ways {
-            let length = Length::Rarely { usual_ns: 10 * US, long_ns, one_in };
-            let job = Job { length, batch, ..Job::waited_for(0) };
-            let long = self::length(long_ns);
-            let name = format!("T10 1 in {one_in} takes {long}, {batch} waited for, {percent}");
-            let mine = Container::one(percent, job);
-            all.push(Scene { seconds: 20, ..scene(name.clone(), vec![mine.clone()]) });
-            let other = Container::one(40, Job::of(MS));
-            let beside = scene(format!("{name}, beside 40"), vec![mine, other]);
-            all.push(Scene { seconds: 20, ..beside });
-        }
-    }
-}
-
-/// The same beside a sibling that does little: what is not certain of a wait is not a way past the limit.
-fn by_data_beside_sibling(all: &mut Vec<Scene>) {
-    let length = Length::Rarely { usual_ns: 10 * US, long_ns: 4_500 * US, one_in: 35 };
-    let mine = Job { length, ..Job::waited_for(0) };
-    let copies = Job { copy_ns: 5 * MS, ..Job::of(10 * US) };
-    let pauses = Job { pause_ns: MS, ..Job::waited_for(10 * US) };
-    for (sibling, how) in [(copies, "10 us and a copy of 5 ms"), (pauses, "10 us each ms")] {
-        let name = format!("T10 1 in 35 takes 4500 us, 1 waited for, and one with {how}, 30");
-        let containers = vec![Container::of(30, vec![mine.clone(), sibling])];
-        all.push(Scene { seconds: 20, ..scene(name, containers) });
-    }
-}
-
-/// The same by several processes of a container: what one may be given is not a way past the limit for another.
-fn by_data_of_siblings(all: &mut Vec<Scene>) {
-    for (one_in, long_ns, batch) in
-        [(35, 4_500 * US, 8), (35, 4_500 * US, 1), (100, 9 * MS, 8), (300, 23 * MS, 1)]
-    {
-        for count in [2, 4] {
-            let length = Length::Rarely { usual_ns: 10 * US, long_ns, one_in };
-            let job = Job { length, batch, ..Job::waited_for(0) };
-            let long = self::length(long_ns);
-            let name = format!("T10 {count} of 1 in {one_in} takes {long}, {batch} waited for, 30");
-            let mine = Container::of(30, vec![job; count]);
-            all.push(Scene { seconds: 20, ..scene(name.clone(), vec![mine.clone()]) });
-            let other = Container::one(40, Job::of(MS));
-            let beside = scene(format!("{name}, beside 40"), vec![mine, other]);
-            all.push(Scene { seconds: 20, ..beside });
-        }
-    }
-}
-
-/// The same beside a process without gpucap that does nothing, and of which no report says so.
-fn by_data_beside_unreported(all: &mut Vec<Scene>) {
-    let lengths = [(100, 1_280 * US), (100, 15 * MS)];
-    for (one_in, long_ns) in lengths {
-        for (how, batch, waits) in [("", 1, false), (", 1 waited for", 1, true)] {
-            let length = Length::Rarely { usual_ns: 10 * US, long_ns, one_in };
-            let mine = Container::one(30, Job { length, batch, waits, ..Job::of(0) });
-            let idle = Job { from_ns: 100_000 * MS, ..Job::of(MS) };
-            let other = Container { percent: None, ..Container::one(100, idle) };
-            let long = self::length(long_ns);
-            let name = format!("T10 1 in {one_in} takes {long}{how}, 30, beside an idle one");
-            all.push(Scene { seconds: 20, ..scene(name, vec![mine, other]) });
         }
     }
 }
