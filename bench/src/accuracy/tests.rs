@@ -49,7 +49,7 @@ fn long_kernels_need_their_own_measurement() {
 
 #[test]
 fn short_kernels_need_the_distance_of_two_events() {
-    needs(Ablation::Spacing, "W13 4 processes x 10 us", 80);
+    needs(Ablation::Spacing, "W14 short all-reduces", 70);
 }
 
 #[test]

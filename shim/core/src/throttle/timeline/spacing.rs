@@ -7,7 +7,7 @@
 //! another thread, a time slice of a peer) only adds; never more than [`MOST`], nor more than half of the
 //! measurement, so that a program that gets between all of them is not charged much less than its work.
 //!
-//! Without this, `W13 4 processes x 10 us` at 80 % of the device misses its bound.
+//! Without this, `W14 short all-reduces` at 70 % of the device misses its bound.
 
 /// The number of samples, since each costs a third event; until there are [`ENOUGH`], nothing is subtracted: the least
 /// of fewer may contain what came in between. Both are only sizes.
