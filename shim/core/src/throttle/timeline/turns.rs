@@ -16,6 +16,7 @@
 //! process that publishes nothing is not seen, and more is charged than was used, never less; a false report gives
 //! away at most its own container's share.
 
+mod division;
 pub(crate) mod lending;
 mod peers;
 
@@ -27,7 +28,7 @@ use peers::{PageCredit, Peer};
 
 use crate::{
     throttle::usage_report::{PeerReport, UsageReport},
-    units::{ComputeLimit, Share, signed},
+    units::{ComputeLimit, Share},
 };
 
 /// The turns of this process on one device.
@@ -66,11 +67,6 @@ const LOOK_NS: u64 = 500_000;
 /// After this time without a look a process makes no calls. If a thread looked beside calls, more would be charged than is
 /// due: `T11 4 of around 3 ms and one with 10 us each 200 us, 90` would get 78 of 84.
 const OVERDUE_NS: u64 = 20_000_000;
-/// Of what a peer was entitled to and did not need, it is given this much, a turn, once its work has ended: its report says
-/// late, or too early, for which part of the time that was in flight. Without it, `W4 4 streams x 50 us` at a fixed 70 %
-/// is charged 3 points that kernels of 490 us had, of a container with 10 % that borrows, or 4 that 32 processes of a
-/// fixed 10 % had (`attacks crowds`).
-const UNUSED_NS: u64 = 2_000_000;
 /// What was seen longer ago does not say who works now.
 const FRESH_NS: u64 = 10_000_000;
 /// A page that is absent for less time keeps its credit. Further pages are ignored: a node of Kubernetes runs
@@ -220,46 +216,6 @@ impl Turns {
             *page = PageCredit::new(published, now);
         }
         Some(place)
-    }
-
-    /// Gives the peers, and this process too if it was present, their parts of `ns` out of `passed`. Returns what is
-    /// left, in the mean and at least, and what of it is the container's in the mean.
-    fn give(&mut self, ns: u64, passed: u64, is_there: bool) -> [u64; 3] {
-        let own = u64::from(is_there);
-        let there = |peer: &Peer| scaled(peer.there_ns, ns, passed);
-        let left = |ns: i64| u64::try_from(ns).unwrap_or(0);
-        // Of each round of turns a process of another container has one. Without the siblings,
-        // `T2 8 never seen, 20 ms, 50, beside 10 us, 50` gets 29 points more than its bound allows.
-        let siblings = self.peers.iter().filter(|peer| peer.works_unmeasured()).count() as u64;
-        let half = |peer: &Peer| there(peer) / (1 + own + if peer.is_own { 0 } else { siblings });
-        // What is left now of one that has ended it had been given.
-        let late_ns = |peer: &Peer| if peer.is_in_flight { 0 } else { peer.unused_ns };
-        let wants = |peer: &Peer| {
-            let [left_ns, _] = peer.left_ns;
-            left(left_ns).min(half(peer) + late_ns(peer))
-        };
-        // Low priority pays for what is not known: beside it `W4 4 streams x 50 us`, 70, would lose 2.6 points to kernels
-        // of 8 ms.
-        let most_unused_ns = if self.limit.guaranteed().is_some() { UNUSED_NS } else { 0 };
-        self.peers.sort_unstable_by_key(wants);
-        let mut takers = self.peers.len() as u64 + own;
-        let [mut rest, mut least, mut container] = [ns; 3];
-        for peer in &mut self.peers {
-            let given_ns = wants(peer).min(rest / takers.max(1));
-            let [left_ns, left_most_ns] = peer.left_ns;
-            let most_ns = left(left_most_ns).min(there(peer)).max(given_ns);
-            peer.left_ns = [
-                left_ns.saturating_sub(signed(given_ns)),
-                left_most_ns.saturating_sub(signed(most_ns)),
-            ];
-            let unused_ns = half(peer).saturating_add(peer.unused_ns).saturating_sub(given_ns);
-            peer.unused_ns = unused_ns.min(most_unused_ns);
-            rest -= given_ns;
-            container -= if peer.is_own { 0 } else { given_ns };
-            least = least.saturating_sub(most_ns);
-            takers -= 1;
-        }
-        [rest, least, container]
     }
 
     /// What each other process of the container has in flight.
