@@ -12,7 +12,9 @@ use crate::{
             done::{Certain, Done, Part, Span},
             turns::Turns,
         },
+        usage_report::{PeerReport, UsageReport},
     },
+    units::{ComputeLimit, Share},
 };
 
 const MS: u64 = 1_000_000;
@@ -61,4 +63,27 @@ fn beside_one_that_reports_nothing_new_all_waits_are_for_work() {
     close(due(&turns, 236, 240), 4.0);
     looks(&mut turns, &[(250, busy, &[(4, 0, Some(0))])]);
     assert!(turns.has_others(), "it goes on");
+}
+
+/// No event follows the work that a call waits for, and it looks before it says so.
+#[test]
+fn a_wait_that_the_look_did_not_know_of_was_in_part_for_another_container() {
+    let other = ComputeLimit::fixed(Share::FULL);
+    // What siblings had of it, the container pays for: it counts as its own.
+    for (limit, part_ms) in [(Some(other), 2), (None, 4)] {
+        let mut turns = Turns::new(START);
+        let mut look = |at_ms: u64, own: UsageReport, report: UsageReport| {
+            let peer = PeerReport { page: 1, limit, key: 1, report };
+            turns.take_reports([peer].into_iter(), own, START + at_ms * MS);
+            let until = START + at_ms * MS;
+            turns.of(until - 4 * MS, until)
+        };
+        let unseen = UsageReport::default();
+        let busy = UsageReport::new(4 * MS, 0, Some(START));
+        look(0, unseen, unseen);
+        assert_eq!(look(4, unseen, busy), part_ms * MS);
+        // It was given all that it reported of that time: nothing is left.
+        let seen = UsageReport::new(100 * MS, 0, Some(START + 4 * MS));
+        assert_eq!(look(8, seen, busy), 4 * MS);
+    }
 }

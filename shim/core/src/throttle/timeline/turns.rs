@@ -121,13 +121,11 @@ impl Turns {
             self.occupied_ns.min(occupied_ns.saturating_add(LONG_TURN_NS)).max(occupied_ns);
         peers.for_each(|published| self.note_report(published, [there, passed], now));
         self.peers.retain(|peer| peer.seen_at == now);
-        // First the time in which this process had no work in flight, then the time in which it had.
-        self.give(passed - there, passed, false);
-        let rest = self.give(there, passed, true);
+        let own = self.divide_time(there, passed);
         self.peers.iter_mut().for_each(Peer::settle);
         self.divide(now);
         if !self.peers.is_empty() || !self.points.is_empty() {
-            self.note(rest.map(|rest| scaled(passed, rest, there)), passed, now);
+            self.note(own, passed, now);
         }
         (self.looked_at, self.has_looked, self.occupied_ns) = (now, true, seen_ns);
     }

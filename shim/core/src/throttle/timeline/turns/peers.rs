@@ -30,7 +30,7 @@ pub(crate) struct PageCredit {
 }
 
 /// Another process on the device, or all processes of another container.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Peer {
     pub(crate) key: u64,
     /// Whether it is of this process's container, and pays out of the same bucket.
