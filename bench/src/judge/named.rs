@@ -3,6 +3,7 @@
 mod by_data;
 mod never_seen;
 mod then_long;
+mod waits;
 
 use super::job::{End, Job, Length, Names, length};
 use super::scene::{Container, Extra, Member, Scene, scene};
@@ -16,7 +17,8 @@ const MS: u64 = 1_000_000;
 pub fn all() -> Vec<Scene> {
     let mut all = Vec::new();
     for add in [
-        waited_for,
+        waits::cells,
+        waits::beside,
         newcomers,
         mixed_shares,
         held_streams,
@@ -29,6 +31,7 @@ pub fn all() -> Vec<Scene> {
         by_data::beside_sibling,
         by_data::of_siblings,
         by_data::beside_unreported,
+        by_data::beside_sampled,
         far_longer,
         around,
         collectives,
@@ -42,22 +45,6 @@ pub fn all() -> Vec<Scene> {
         add(&mut all);
     }
     all
-}
-
-/// Each kernel is waited for, by several processes of a container or by two containers.
-fn waited_for(all: &mut Vec<Scene>) {
-    for ns in [10 * US, 100 * US, 300 * US, MS, 5 * MS] {
-        for count in [1, 2, 3, 4, 6] {
-            let name = format!("T3 {count} of a budget, {}, waited for, 30", length(ns));
-            let jobs = vec![Job::waited_for(ns); count];
-            all.push(scene(name, vec![Container::of(30, jobs)]));
-        }
-        for (one, other) in [(30, 30), (50, 50), (30, 70), (20, 20)] {
-            let name = format!("T3 two containers, {}, waited for, {one}/{other}", length(ns));
-            let container = |percent| Container::one(percent, Job::waited_for(ns));
-            all.push(scene(name, vec![container(one), container(other)]));
-        }
-    }
 }
 
 /// Processes that are new to each other.

@@ -12,7 +12,7 @@
 
 use super::job::{Job, Length};
 use crate::simulator::card::BIN_NS;
-use crate::simulator::{Outcome, Page, Process, Setup, World};
+use crate::simulator::{Outcome, Page, Process, Samples, Setup, World};
 use gpucap_core::sync::Word;
 use gpucap_core::throttle::{DEVICE_WORDS, DeviceWords};
 use gpucap_core::units::{ComputeLimit, Share};
@@ -62,6 +62,8 @@ pub struct Scene {
     pub seconds: u64,
     /// Whether each container is to get what it can use.
     pub is_honest: bool,
+    /// Whether the node publishes samples of processes without a report.
+    pub is_sampled: bool,
     /// The further conditions.
     pub extra: Extra,
 }
@@ -69,7 +71,7 @@ pub struct Scene {
 /// Returns containers that are all honest, for ten seconds.
 pub(super) fn scene(name: String, containers: Vec<Container>) -> Scene {
     let (pages, extra) = (Vec::new(), Extra::Nothing);
-    Scene { name, containers, pages, seconds: 10, is_honest: true, extra }
+    Scene { name, containers, pages, seconds: 10, is_honest: true, is_sampled: false, extra }
 }
 
 /// What a container got, in percent of the card.
@@ -242,7 +244,9 @@ impl Scene {
             }
         }
         let length = WARM_UP_NS + self.seconds * 1_000_000_000;
-        let world = World::new(*setup, &seats, processes).with_pages(self.pages.clone());
+        let samples = self.is_sampled.then_some(Samples::DRIVER);
+        let setup = Setup { samples, ..*setup };
+        let world = World::new(setup, &seats, processes).with_pages(self.pages.clone());
         let outcomes = world.run(length).into_iter().map(|mut cards| {
             let mut outcome = cards.swap_remove(0);
             let bins = usize::try_from(length / BIN_NS).unwrap_or(usize::MAX);

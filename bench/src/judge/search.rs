@@ -5,7 +5,7 @@
 //! one that shows a defect becomes a named cell.
 
 use super::job::{End, Job, Length, Names};
-use super::scene::{Container, Extra, Found, Member, Scene};
+use super::scene::{Container, Found, Member, Scene, scene};
 use super::switches::Switches;
 use super::table::{HEADER, line};
 use crate::simulator::dice::Dice;
@@ -102,7 +102,7 @@ impl Chance {
         let is_honest = !jobs().any(|job| job.holds);
         let seconds = (longest * 50 / S).clamp(11, 120);
         let name = name(&containers);
-        let scene = Scene { name, containers, pages, seconds, is_honest, extra: Extra::Nothing };
+        let scene = Scene { seconds, is_honest, pages, ..scene(name, containers) };
         Self { seed, switches, scene }
     }
 

@@ -12,7 +12,7 @@ const MS: u64 = 1_000_000;
 
 fn scene(containers: Vec<Container>) -> Scene {
     let (name, pages, extra) = (String::new(), Vec::new(), Extra::Nothing);
-    Scene { name, containers, pages, seconds: 2, is_honest: true, extra }
+    Scene { name, containers, pages, seconds: 2, is_honest: true, is_sampled: false, extra }
 }
 
 /// Advances the card to a time, from one change to the next.

@@ -98,3 +98,21 @@ pub(super) fn beside_unreported(all: &mut Vec<Scene>) {
         }
     }
 }
+
+/// The same beside a process without gpucap that keeps the device busy, and of which the node publishes samples.
+pub(super) fn beside_sampled(all: &mut Vec<Scene>) {
+    for (one_in, long_ns, batch) in
+        [(100, 1_280 * US, 20), (100, 1_280 * US, 50), (35, 4_500 * US, 8)]
+    {
+        let length = Length::Rarely { usual_ns: 10 * US, long_ns, one_in };
+        let mine = Container::one(30, Job { length, batch, ..Job::waited_for(0) });
+        let busy = Job { batch: 4, ..Job::waited_for(5 * MS) };
+        let other = Container { percent: None, ..Container::one(100, busy) };
+        let name = format!(
+            "T10 1 in {one_in} takes {}, {batch} waited for, 30, beside a sampled one",
+            text(long_ns)
+        );
+        let scene = scene(name, vec![mine, other]);
+        all.push(Scene { seconds: 20, is_sampled: true, ..scene });
+    }
+}
