@@ -60,6 +60,8 @@ impl Turns {
         let [mut rest, mut least, mut container] = [ns; 3];
         for peer in &mut self.peers {
             let given_ns = wants(peer).min(rest / takers.max(1));
+            // It may have had more than in the mean. Without that, `W8 10 us, sync` misses its bound at 10 % beside
+            // `W2 40 ms kernels` at 70 %.
             let [left_ns, left_most_ns] = peer.left_ns;
             let most_ns = left(left_most_ns).min(there(peer)).max(given_ns);
             peer.left_ns = [
