@@ -215,6 +215,10 @@ impl Settlement {
             self.evidence.explain(done.work_ns.min(until.saturating_sub(from) - added_ns));
             match part {
                 Part::Rest if is_own => self.evidence.add_waited_for(done.work_ns, least_ns, now),
+                Part::Rest => {
+                    let unseen_ns = turns.unseen(from, until).min(added_ns);
+                    self.evidence.add_unseen(done.work_ns, unseen_ns, now);
+                }
                 Part::Alone(_) => self.evidence.add_measured(done.work_ns, least_ns, now),
                 _ => {}
             }

@@ -87,3 +87,25 @@ fn a_wait_that_the_look_did_not_know_of_was_in_part_for_another_container() {
         assert_eq!(look(8, seen, busy), 4 * MS);
     }
 }
+
+/// Each of them took some times as long as expected, in time slices of another container or because it was longer.
+#[test]
+fn waits_that_no_look_knew_of_are_evidence_against_the_estimates() {
+    for (times, is_doubtful) in [(1, false), (3, true)] {
+        let mut turns = Turns::new(START);
+        let mut settlement = Settlement::default();
+        let words = <[Word; WORDS]>::default();
+        let limit = Some(ComputeLimit::fixed(Share::FULL));
+        for at_ms in (0..40).step_by(4) {
+            let report = UsageReport::new(at_ms * MS, 0, Some(START));
+            let peer = PeerReport { page: 1, limit, key: 1, report };
+            let now = START + at_ms * MS;
+            turns.take_reports([peer].into_iter(), UsageReport::default(), now);
+            let certain = Some(Certain { from: now - 3 * MS, until: now, part: Part::Rest });
+            let work_ns = 3 * MS / times - 1;
+            let done = Done { span: Span::From(now - 3 * MS, now), work_ns, certain };
+            settlement.settle(done, &turns, TimeAccount::new(words.each_ref()), now);
+        }
+        assert_eq!(settlement.is_doubtful(START + 40 * MS), is_doubtful, "{times} times");
+    }
+}

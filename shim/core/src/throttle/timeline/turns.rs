@@ -60,6 +60,8 @@ struct Point {
     own: u64,
     least: u64,
     container: u64,
+    /// In how much of it nothing of this process was seen in flight, and no sibling had it in the mean.
+    unseen: u64,
 }
 
 /// A look costs a few system calls for each peer.
@@ -121,11 +123,11 @@ impl Turns {
             self.occupied_ns.min(occupied_ns.saturating_add(LONG_TURN_NS)).max(occupied_ns);
         peers.for_each(|published| self.note_report(published, [there, passed], now));
         self.peers.retain(|peer| peer.seen_at == now);
-        let own = self.divide_time(there, passed);
+        let (own, unseen_ns) = self.divide_time(there, passed);
         self.peers.iter_mut().for_each(Peer::settle);
         self.divide(now);
         if !self.peers.is_empty() || !self.points.is_empty() {
-            self.note(own, passed, now);
+            self.note(own, [unseen_ns, passed], now);
         }
         (self.looked_at, self.has_looked, self.occupied_ns) = (now, true, seen_ns);
     }
@@ -280,16 +282,29 @@ impl Turns {
         scaled(ns, self.between(start, end, |point| point.container), passed).min(ns)
     }
 
+    /// Returns in how much of it nothing of this process was seen in flight, and no sibling had it in the mean.
+    pub(crate) fn unseen(&self, start: u64, end: u64) -> u64 {
+        match self.points.is_empty() {
+            true => 0,
+            false => self.between(start, end, |point| point.unseen),
+        }
+    }
+
     /// Returns how much of `ns` within it certainly was.
     pub(crate) fn least_part(&self, ns: u64, start: u64, end: u64) -> u64 {
         let passed = end.saturating_sub(start);
         scaled(ns, self.at_least(start, end), passed).min(ns)
     }
 
-    fn note(&mut self, [own_ns, least_ns, container_ns]: [u64; 3], passed: u64, now: u64) {
+    fn note(
+        &mut self,
+        [own_ns, least_ns, container_ns]: [u64; 3],
+        [unseen_ns, passed]: [u64; 2],
+        now: u64,
+    ) {
         if self.points.is_empty() {
             let at = now.saturating_sub(passed);
-            self.points.push_back(Point { at, own: now, least: now, container: now });
+            self.points.push_back(Point { at, own: now, least: now, container: now, unseen: 0 });
         }
         let before = self.points.back().copied().unwrap_or_default();
         if self.points.len() >= POINTS {
@@ -303,7 +318,8 @@ impl Turns {
         let own = before.own.saturating_add(own_ns);
         let least = before.least.saturating_add(least_ns);
         let container = before.container.saturating_add(container_ns);
-        self.points.push_back(Point { at: now, own, least, container });
+        let unseen = before.unseen.saturating_add(unseen_ns);
+        self.points.push_back(Point { at: now, own, least, container, unseen });
     }
 
     fn between(&self, start: u64, end: u64, sum: impl Fn(&Point) -> u64) -> u64 {

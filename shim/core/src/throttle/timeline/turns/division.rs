@@ -11,29 +11,30 @@ const UNUSED_NS: u64 = 2_000_000;
 
 impl Turns {
     /// Divides the time since the latest look, in some of which this process is known to have been `there`. Returns how much
-    /// of any of it was this process's, out of `passed`: in the mean and at least, and its container's in the mean.
-    pub(super) fn divide_time(&mut self, there: u64, passed: u64) -> [u64; 3] {
+    /// of any of it was this process's, out of `passed`: in the mean and at least, and its container's in the mean; and of how
+    /// much nothing was seen of it, and no sibling had it in the mean.
+    pub(super) fn divide_time(&mut self, there: u64, passed: u64) -> ([u64; 3], u64) {
         if there == 0 {
             return self.divide_unseen(passed);
         }
         // First the time in which it had no work in flight, then the time in which it had.
         self.give(passed - there, passed, false);
-        self.give(there, passed, true).map(|rest| scaled(passed, rest, there))
+        (self.give(there, passed, true).map(|rest| scaled(passed, rest, there)), 0)
     }
 
     /// The same if nothing of this process is known to have been there. Work that a call waits for and no event follows is
     /// known of once the call has returned, after the look: what is asked of this time had what would have been its part. If
     /// all of it counted as its own, `T3 4 of a budget, 8 x 10 us, waited for, 30, beside 70 of 1 ms kernels` would get 5 of
     /// 30 %.
-    fn divide_unseen(&mut self, passed: u64) -> [u64; 3] {
+    fn divide_unseen(&mut self, passed: u64) -> ([u64; 3], u64) {
         let peers = self.peers.clone();
         // What siblings had may count twice: the container's account evens that out. If it were taken to be theirs,
         // `T11 4 of around 3 ms and one with 10 us each 200 us, 90` would get 94.
         self.peers.retain(|peer| !peer.is_own);
         let own = self.give(passed, passed, true);
         self.peers = peers;
-        self.give(passed, passed, false);
-        own
+        let [rest, _, container] = self.give(passed, passed, false);
+        (own, passed - (container - rest))
     }
 
     /// Gives the peers, and this process too if it was present, their parts of `ns` out of `passed`. Returns what is
