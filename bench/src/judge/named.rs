@@ -32,6 +32,7 @@ pub fn all() -> Vec<Scene> {
         by_data::of_siblings,
         by_data::beside_unreported,
         by_data::beside_sampled,
+        by_data::of_around,
         far_longer,
         around,
         collectives,

@@ -116,3 +116,21 @@ pub(super) fn beside_sampled(all: &mut Vec<Scene>) {
         all.push(Scene { seconds: 20, is_sampled: true, ..scene });
     }
 }
+
+/// Very short kernels that vary, in batches that two processes wait for: their estimates may be far too low, and what a wait
+/// took longer was no turn of others.
+pub(super) fn of_around(all: &mut Vec<Scene>) {
+    let short = |ns, batch| Container::one(10, Job { batch, ..Job::waited_for(ns) });
+    let waits = |ns| Container::one(50, Job::waited_for(ns));
+    let full = |percent| Container::one(percent, Job::of(MS));
+    for (batch, others, beside) in [
+        (50, vec![full(40)], "40"),
+        (50, vec![waits(100 * US), full(10)], "50 of 100 us, waited for, and 10"),
+        (20, vec![waits(30 * US), short(115 * US, 5)], "50 of 30 us, waited for, and 10"),
+    ] {
+        let job = Job { length: Length::Around(4 * US), batch, ..Job::waited_for(0) };
+        let name = format!("T10 2 of around 4 us, {batch} waited for, 30, beside {beside}");
+        let mine = Container::of(30, vec![job; 2]);
+        all.push(scene(name, [vec![mine], others].concat()));
+    }
+}
