@@ -37,7 +37,7 @@ const ENOUGH: u8 = 9;
 const MOST: u8 = 24;
 /// About the same: within this fraction of the mean, and the clock's error, at most as much again: with more, the shortest of
 /// launches that last 4 us on average are steady, and `T10 2 of around 4 us, 20 waited for, 30, beside 50 of 30 us, waited
-/// for, and 10` gets 41. Each sample moves a mean by the same fraction.
+/// for, and 10` gets 60. Each sample moves a mean by the same fraction.
 const PART: u64 = 8;
 const OFF_NS: u64 = 1_000;
 

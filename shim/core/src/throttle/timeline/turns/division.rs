@@ -29,7 +29,7 @@ impl Turns {
     fn divide_unseen(&mut self, passed: u64) -> ([u64; 3], u64) {
         let peers = self.peers.clone();
         // What siblings had may count twice: the container's account evens that out. If it were taken to be theirs,
-        // `T11 4 of around 3 ms and one with 10 us each 200 us, 90` would get 94.
+        // `T11 4 of around 3 ms and one with 10 us each 200 us, 90` would get 92.
         self.peers.retain(|peer| !peer.is_own);
         let own = self.give(passed, passed, true);
         self.peers = peers;
