@@ -91,11 +91,12 @@ fn a_wait_that_the_look_did_not_know_of_was_in_part_for_another_container() {
 /// Each of them took some times as long as expected, in time slices of another container or because it was longer.
 #[test]
 fn waits_that_no_look_knew_of_are_evidence_against_the_estimates() {
-    for (times, is_doubtful) in [(1, false), (3, true)] {
+    let other = Some(ComputeLimit::fixed(Share::FULL));
+    // What a sibling reports to have had is none.
+    for (times, limit, is_doubtful) in [(1, other, false), (3, other, true), (3, None, false)] {
         let mut turns = Turns::new(START);
         let mut settlement = Settlement::default();
         let words = <[Word; WORDS]>::default();
-        let limit = Some(ComputeLimit::fixed(Share::FULL));
         for at_ms in (0..40).step_by(4) {
             let report = UsageReport::new(at_ms * MS, 0, Some(START));
             let peer = PeerReport { page: 1, limit, key: 1, report };
