@@ -3,6 +3,7 @@
 use crate::{demo_program, ended, expect, gpucap, says};
 use gpucap_core::limits::LimitsFile;
 use gpucap_core::limits::file::{Entry, Key};
+use gpucap_core::process::Stat;
 use gpucap_core::units::{Amount, Bytes};
 use gpucap_tests::{Build, Output, Result, Scratch, Stop, trial};
 use libtest_mimic::Trial;
@@ -10,6 +11,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
@@ -282,7 +285,18 @@ fn swept_of_others() -> Result {
     let before = is_there(&kept);
     let swept = gpucap(&["gc"])?.output();
     let after = [is_there(&kept), is_there(&over)];
-    Command::new("kill").args(kept.value("child")).status()?;
+    let child = kept.value("child").unwrap_or_default();
+    Command::new("kill").arg(child).status()?;
+    // It ends when it next runs; the process that takes it over may never wait for it.
+    let end = Instant::now() + Duration::from_secs(20);
+    let lives = || {
+        let stat = fs::read(format!("/proc/{child}/stat")).ok();
+        stat.and_then(|text| Stat::parse(&text)).is_some_and(|stat| !stat.ended)
+    };
+    while lives() && Instant::now() < end {
+        thread::sleep(Duration::from_millis(1));
+    }
+    expect(!lives(), || format!("still there: {kept}"))?;
     swept?.success()?;
     expect(before == [true; 2], || format!("{before:?}: {kept}"))?;
     expect(after == [[true; 2], [false; 2]], || format!("{after:?}: {kept}{over}"))?;
