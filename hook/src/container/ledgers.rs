@@ -231,7 +231,7 @@ fn named() -> impl Iterator<Item = (PathBuf, Name)> {
 /// that cannot be removed, stays. Returns how many ledgers were removed.
 pub(crate) fn sweep() -> usize {
     let uid = sys::uid();
-    sweep_of(uid, || Some(in_environments(uid)))
+    sweep_of(uid, || in_environments(uid))
 }
 
 /// Does the same for the runs of all users, if this process may look at theirs; else for its own.
@@ -327,14 +327,18 @@ fn in_all_environments(uid: u32) -> Option<BTreeSet<PathBuf>> {
     Some(found)
 }
 
-/// The ledgers that living processes of this user have in their environment.
-fn in_environments(uid: u32) -> BTreeSet<PathBuf> {
-    let ours = Process::all().filter(|process| process.uid().is_ok_and(|user| user == uid));
-    ours.filter_map(|process| {
-        let environment = process.environment().ok()?;
-        configured(environment.get(GPUCAP_LEDGER.name))
-    })
-    .collect()
+/// The ledgers that living processes of this user have in their environment, as far as it can be read. `None` if one of
+/// them is executing a program.
+fn in_environments(uid: u32) -> Option<BTreeSet<PathBuf>> {
+    let mut found = BTreeSet::new();
+    for process in Process::all().filter(|process| process.uid().is_ok_and(|user| user == uid)) {
+        match process.environment() {
+            Ok(environment) => found.extend(configured(environment.get(GPUCAP_LEDGER.name))),
+            Err(why) if why.kind() == io::ErrorKind::WouldBlock => return None,
+            Err(_) => {}
+        }
+    }
+    Some(found)
 }
 
 fn is_deserted(path: &Path) -> bool {

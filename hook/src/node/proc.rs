@@ -8,11 +8,13 @@ use gpucap_core::process::{FIRST_PID_NAMESPACE, Stat};
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 /// A process, by its number in our pid namespace.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -83,7 +85,8 @@ impl Process {
 
     /// The beginning of its command line, fit for one line; its name if there is none.
     pub(crate) fn command(self) -> Option<String> {
-        let (words, _) = beginning(&self.path("cmdline"), LONGEST_COMMAND).ok()?;
+        let (words, _) =
+            beginning(&File::open(self.path("cmdline")).ok()?, LONGEST_COMMAND).ok()?;
         let words = words.strip_suffix(b"\0").unwrap_or(&words);
         if words.is_empty() {
             return Some(printable(&fs::read(self.path("comm")).ok()?));
@@ -92,19 +95,34 @@ impl Process {
         Some(words.join(" "))
     }
 
-    /// The environment that it was started with.
+    /// The environment that it was started with. While a process begins to execute a program it seems to have none, so that
+    /// is believed only if it lasts; the error is of the kind [`io::ErrorKind::WouldBlock`] if the program has not begun
+    /// then.
     pub(crate) fn environment(self) -> io::Result<Environment> {
-        whole(&self.path("environ")).map(Environment)
+        let mut begins = false;
+        for _ in 0..10 {
+            let file = File::open(self.path("environ"))?;
+            let bytes = whole(&file)?;
+            // Of memory that is given up while it is read, Linux gives no more than was read.
+            let is_whole = !bytes.is_empty() && file.read_at(&mut [0], 0)? > 0;
+            let end = self.stat()?.and_then(|stat| stat.end_of_environment);
+            if is_whole || end.is_none() {
+                return Ok(Environment(bytes));
+            }
+            begins = end == Some(0);
+            thread::sleep(Duration::from_millis(1));
+        }
+        if begins { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(Environment(Vec::new())) }
     }
 
     /// Its mount table. Any user may fill that of a mount namespace of his own, with gigabytes.
     pub(crate) fn mounts(self) -> io::Result<Vec<u8>> {
-        whole(&self.path("mountinfo"))
+        whole(&File::open(self.path("mountinfo"))?)
     }
 
     /// The file of our library that is mapped in it, if any is.
     pub(crate) fn mapped(self, library: &str) -> io::Result<Option<String>> {
-        let maps = whole(&self.path("maps"))?;
+        let maps = whole(&File::open(self.path("maps"))?)?;
         Ok(mapped_file(&String::from_utf8_lossy(&maps), library))
     }
 
@@ -134,21 +152,21 @@ const LONGEST: usize = 16 << 20;
 
 /// The first part of a file, as far as `elf` looks.
 pub(crate) fn head(path: &Path) -> io::Result<Vec<u8>> {
-    Ok(beginning(path, crate::node::elf::HEAD)?.0)
+    Ok(beginning(&File::open(path)?, crate::node::elf::HEAD)?.0)
 }
 
 /// The first bytes of a file, and whether there are more.
-fn beginning(path: &Path, most: usize) -> io::Result<(Vec<u8>, bool)> {
+fn beginning(file: &File, most: usize) -> io::Result<(Vec<u8>, bool)> {
     let mut bytes = Vec::new();
-    fs::File::open(path)?.take(most as u64 + 1).read_to_end(&mut bytes)?;
+    file.take(most as u64 + 1).read_to_end(&mut bytes)?;
     let more = bytes.len() > most;
     bytes.truncate(most);
     Ok((bytes, more))
 }
 
 /// A file of a process, all of it.
-fn whole(path: &Path) -> io::Result<Vec<u8>> {
-    match beginning(path, LONGEST)? {
+fn whole(file: &File) -> io::Result<Vec<u8>> {
+    match beginning(file, LONGEST)? {
         (bytes, false) => Ok(bytes),
         (_, true) => Err(io::Error::other(format!("has more than {LONGEST} bytes"))),
     }
@@ -258,6 +276,7 @@ pub(crate) fn printable(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::process::Command;
 
     #[test]
     fn a_variable_is_found_by_its_whole_name() {
@@ -265,6 +284,31 @@ mod tests {
         let value = |name| environment.get(name).and_then(OsStr::to_str);
         assert_eq!((value("A"), value("AB"), value("XA")), (Some("1"), Some("2"), Some("0")));
         assert_eq!((value("EMPTY"), value("B")), (Some(""), None));
+    }
+
+    #[test]
+    fn a_process_that_executes_programs_is_never_without_its_environment() {
+        // Each shell executes the next.
+        let script = r#"n=$1; [ "$n" = 0 ] || exec sh -c "$0" "$0" $((n-1))"#;
+        let mut shells = Command::new("sh");
+        let mut shells =
+            shells.args(["-c", script, script, "300"]).env("A", "1").spawn().expect("sh");
+        let mut reads = 0;
+        while shells.try_wait().expect("a child").is_none() {
+            match Process(shells.id()).environment() {
+                Ok(found) if found.get("A").is_some() => reads += 1,
+                Ok(_) => {
+                    // It is ending.
+                    let stat = Process(shells.id()).stat().expect("/proc").expect("a stat");
+                    let none = stat.end_of_environment.is_none();
+                    assert!(none, "no environment after {reads} reads: {stat:?}");
+                }
+                Err(why) => {
+                    assert!(is_gone(&why) || why.kind() == io::ErrorKind::WouldBlock, "{why}");
+                }
+            }
+        }
+        assert!(reads > 0);
     }
 
     #[test]

@@ -35,6 +35,9 @@ pub struct Stat {
     /// Where the stack begins: changes with `execve`, which pid and start time survive, and whenever the process says so
     /// (`PR_SET_MM_MAP`). 0 if the reader may not see it.
     pub start_of_stack: u64,
+    /// Where its environment ends: 0 while it begins to execute a program, or if the reader may not see it. `None` if it has
+    /// no memory: a thread of the kernel, or a process that has ended.
+    pub end_of_environment: Option<u64>,
 }
 
 impl Stat {
@@ -56,6 +59,8 @@ impl Stat {
             ended: is_zombie && number(20)? <= 1,
             start_time: number(22)?,
             start_of_stack: number(28)?,
+            // Linux sets this end in `create_elf_tables` (fs/binfmt_elf.c).
+            end_of_environment: (number(23)? != 0).then(|| number(51).unwrap_or(0)),
         })
     }
 
@@ -86,8 +91,20 @@ mod tests {
         format!("42 ({name}) {state} 41 {before}{threads} 0 7000 1 1 1 1 1 9000 1 1\n")
     }
 
-    const RUNS: Stat =
-        Stat { state: b'S', parent: 41, ended: false, start_time: 7000, start_of_stack: 9000 };
+    /// One with this number of bytes of memory, and an environment that ends here.
+    fn with_environment(memory: u32, end: u32) -> String {
+        let (before, between) = ("1 ".repeat(15), "1 ".repeat(22));
+        format!("42 (sh) R 41 {before}1 0 7000 {memory} 1 1 1 1 9000 {between}{end} 0\n")
+    }
+
+    const RUNS: Stat = Stat {
+        state: b'S',
+        parent: 41,
+        ended: false,
+        start_time: 7000,
+        start_of_stack: 9000,
+        end_of_environment: Some(0),
+    };
 
     fn owner(start_time: u64, image: u64) -> Identity {
         Identity { pid_namespace: 1, pid: 42, start_time, image }
@@ -101,6 +118,15 @@ mod tests {
         }
         let not_utf8 = [b"42 (\xff".as_slice(), &text("", 'S', 1).as_bytes()[4..]].concat();
         assert!(Stat::parse(&not_utf8).is_some());
+    }
+
+    #[test]
+    fn only_a_process_with_memory_has_an_environment() {
+        let end = |memory, end| {
+            let text = with_environment(memory, end);
+            Stat::parse(text.as_bytes()).expect("a stat").end_of_environment
+        };
+        assert_eq!((end(4096, 9100), end(4096, 0), end(0, 0)), (Some(9100), Some(0), None));
     }
 
     #[test]
