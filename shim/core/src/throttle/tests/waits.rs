@@ -4,12 +4,16 @@ use super::turns::{ABSENT, START, looks};
 use crate::{
     sync::Word,
     throttle::{
+        Signature,
         charging::{
+            Charging,
             settlement::Settlement,
             time_account::{TimeAccount, WORDS},
         },
         timeline::{
             done::{Certain, Done, Part, Span},
+            outcome::Measured,
+            stream::Reserved,
             turns::Turns,
         },
         usage_report::{PeerReport, UsageReport},
@@ -109,4 +113,84 @@ fn waits_that_no_look_knew_of_are_evidence_against_the_estimates() {
         }
         assert_eq!(settlement.is_doubtful(START + 40 * MS), is_doubtful, "{times} times");
     }
+}
+
+/// Looks each 4 ms. A process of another container had 3 of each, and a sibling was there all of the time.
+fn beside_another_container() -> Turns {
+    let mut turns = Turns::new(START);
+    let limit = Some(ComputeLimit::fixed(Share::FULL));
+    for at_ms in (0..=400).step_by(4) {
+        let other = UsageReport::new(at_ms * 3 / 4 * MS, 0, (at_ms > 0).then_some(START));
+        let sibling = UsageReport::new(at_ms * MS, 0, Some(START));
+        let peers = [(1, limit, other), (2, None, sibling)];
+        let peers = peers.map(|(key, limit, report)| PeerReport { page: key, limit, key, report });
+        turns.take_reports(peers.into_iter(), sibling, START + at_ms * MS);
+    }
+    turns
+}
+
+#[test]
+fn of_a_wait_in_doubt_the_container_pays_for_what_other_containers_do_not_report() {
+    let turns = beside_another_container();
+    let mut settlement = Settlement::default();
+    let words = <[Word; WORDS]>::default();
+    let mut due = |span: fn(u64, u64) -> Span, from_ms: u64| {
+        let [from, until] = [from_ms, from_ms + 4].map(|ms| START + ms * MS);
+        let certain = Some(Certain { from, until, part: Part::Known(WORK_NS) });
+        let done = Done { span: span(from, until), work_ns: WORK_NS, certain };
+        settlement.settle(done, &turns, TimeAccount::new(words.each_ref()), until).ns
+    };
+    // An estimate, until it is doubted.
+    assert_eq!(due(Span::Waited, 0), WORK_NS);
+    for number in 1..45 {
+        due(Span::Operation, number * 4);
+    }
+    close(due(Span::Waited, 200), 1.0);
+    // Of three processes it had a third, and its sibling another.
+    close(due(Span::Operation, 300), 4.0 * 2.0 / 3.0 * 15.0 / 16.0);
+}
+
+/// A quarter of each was its own in the mean, and an eighth at least; the function is new each time.
+#[test]
+fn an_operation_in_doubt_that_may_have_waited_costs_what_is_certainly_its_own() {
+    let turns = beside_another_container();
+    let words = <[Word; WORDS]>::default();
+    let mut charging = Charging::default();
+    let account = TimeAccount::new(words.each_ref());
+    let mut functions = 1..;
+    let mut cost = |charging: &mut Charging, took_ns: u64, is_queued, waited_ns| {
+        let [start, end] = [START, START + took_ns];
+        let measured = Measured {
+            start,
+            end,
+            whole_ns: took_ns,
+            own_ns: took_ns / 4,
+            least_ns: took_ns / 8,
+            turns_ns: took_ns / 4,
+            waited_ns,
+            is_clean: is_queued,
+            is_queued,
+            is_alone: false,
+            is_explained: true,
+        };
+        let signature = Signature::kernel(functions.next().unwrap_or(0) << 8, 64);
+        let reserved =
+            Reserved { signature, ns: 0, long: None, unmeasured: false, is_collective: false };
+        let done = charging.operation(reserved, &measured, &turns, START);
+        (done.work_ns, matches!(done.span, Span::Waited(..)))
+    };
+    assert_eq!(cost(&mut charging, 2 * MS, false, 0), (MS / 2, true), "without a doubt");
+    // Far longer than what was expected.
+    for number in 0..10 {
+        let [from, until] = [number, number + 1].map(|at| START + at * 20 * MS);
+        let certain = Some(Certain { from, until, part: Part::Turns });
+        let done = Done { span: Span::Batch(from, until), work_ns: WORK_NS, certain };
+        charging.charge(done, &turns, account, START);
+    }
+    assert!(charging.is_doubtful(START));
+    assert_eq!(cost(&mut charging, 2 * MS, false, 0), (MS / 4, true));
+    assert_eq!(cost(&mut charging, 2 * MS, true, 0), (MS / 2, false), "behind other work");
+    assert_eq!(cost(&mut charging, 4 * MS, false, 0), (MS, false), "no turn is that long");
+    cost(&mut charging, 4 * MS, false, 3 * MS);
+    assert_eq!(cost(&mut charging, 2 * MS, false, 0), (MS / 2, false), "waits are seen here");
 }

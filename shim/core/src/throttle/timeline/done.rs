@@ -8,6 +8,8 @@
 pub(crate) enum Span {
     /// One operation.
     Operation(u64, u64),
+    /// One on an empty stream that may have waited for a turn of other containers for most of the time.
+    Waited(u64, u64),
     /// The launches of a batch, idle time between them included.
     Batch(u64, u64),
     /// The launches of a batch that ended some time before the end: it was as long as their work.

@@ -49,8 +49,8 @@ pub(crate) struct Turns {
     occupied_ns: u64,
 }
 
-/// A time, and how much of the time up to it was this process's, in the mean and at least, and how much its
-/// container's, in the mean; linear between two points.
+/// A time, and how much of the time up to it was this process's, in the mean and at least, and the same of its container;
+/// linear between two points.
 ///
 /// Without the mean in presence, `W4 4 streams x 50 us` misses its bound at 30 % beside the same at 70 %; without the
 /// least, `W8 10 us, sync` does at 10 % beside `W2 40 ms kernels` at 70 %.
@@ -60,6 +60,7 @@ struct Point {
     own: u64,
     least: u64,
     container: u64,
+    container_least: u64,
     /// In how much of it nothing of this process was seen in flight, and no sibling had it in the mean.
     unseen: u64,
 }
@@ -282,6 +283,12 @@ impl Turns {
         scaled(ns, self.between(start, end, |point| point.container), passed).min(ns)
     }
 
+    /// Returns how much of `ns` within it was at least.
+    pub(crate) fn least_part_of_container(&self, ns: u64, start: u64, end: u64) -> u64 {
+        let passed = end.saturating_sub(start);
+        scaled(ns, self.between(start, end, |point| point.container_least), passed).min(ns)
+    }
+
     /// Returns in how much of it nothing of this process was seen in flight, and no sibling had it in the mean.
     pub(crate) fn unseen(&self, start: u64, end: u64) -> u64 {
         match self.points.is_empty() {
@@ -298,13 +305,15 @@ impl Turns {
 
     fn note(
         &mut self,
-        [own_ns, least_ns, container_ns]: [u64; 3],
+        [own_ns, least_ns, container_ns, container_least_ns]: [u64; 4],
         [unseen_ns, passed]: [u64; 2],
         now: u64,
     ) {
         if self.points.is_empty() {
             let at = now.saturating_sub(passed);
-            self.points.push_back(Point { at, own: now, least: now, container: now, unseen: 0 });
+            let [own, least, container, container_least] = [now; 4];
+            let unseen = 0;
+            self.points.push_back(Point { at, own, least, container, container_least, unseen });
         }
         let before = self.points.back().copied().unwrap_or_default();
         if self.points.len() >= POINTS {
@@ -319,7 +328,8 @@ impl Turns {
         let least = before.least.saturating_add(least_ns);
         let container = before.container.saturating_add(container_ns);
         let unseen = before.unseen.saturating_add(unseen_ns);
-        self.points.push_back(Point { at: now, own, least, container, unseen });
+        let container_least = before.container_least.saturating_add(container_least_ns);
+        self.points.push_back(Point { at: now, own, least, container, container_least, unseen });
     }
 
     fn between(&self, start: u64, end: u64, sum: impl Fn(&Point) -> u64) -> u64 {

@@ -11,9 +11,9 @@ const UNUSED_NS: u64 = 2_000_000;
 
 impl Turns {
     /// Divides the time since the latest look, in some of which this process is known to have been `there`. Returns how much
-    /// of any of it was this process's, out of `passed`: in the mean and at least, and its container's in the mean; and of how
+    /// of any of it was this process's, out of `passed`, in the mean and at least, and the same of its container; and of how
     /// much nothing was seen of it, and no sibling had it in the mean.
-    pub(super) fn divide_time(&mut self, there: u64, passed: u64) -> ([u64; 3], u64) {
+    pub(super) fn divide_time(&mut self, there: u64, passed: u64) -> ([u64; 4], u64) {
         if there == 0 {
             return self.divide_unseen(passed);
         }
@@ -26,20 +26,20 @@ impl Turns {
     /// known of once the call has returned, after the look: what is asked of this time had what would have been its part. If
     /// all of it counted as its own, `T3 4 of a budget, 8 x 10 us, waited for, 30, beside 70 of 1 ms kernels` would get 5 of
     /// 30 %.
-    fn divide_unseen(&mut self, passed: u64) -> ([u64; 3], u64) {
+    fn divide_unseen(&mut self, passed: u64) -> ([u64; 4], u64) {
         let peers = self.peers.clone();
         // What siblings had may count twice: the container's account evens that out. If it were taken to be theirs,
         // `T11 4 of around 3 ms and one with 10 us each 200 us, 90` would get 92.
         self.peers.retain(|peer| !peer.is_own);
         let own = self.give(passed, passed, true);
         self.peers = peers;
-        let [rest, _, container] = self.give(passed, passed, false);
+        let [rest, _, container, _] = self.give(passed, passed, false);
         (own, passed - (container - rest))
     }
 
     /// Gives the peers, and this process too if it was present, their parts of `ns` out of `passed`. Returns what is
-    /// left, in the mean and at least, and what of it is the container's in the mean.
-    fn give(&mut self, ns: u64, passed: u64, is_there: bool) -> [u64; 3] {
+    /// left, in the mean and at least, and the same of what is left to the container.
+    fn give(&mut self, ns: u64, passed: u64, is_there: bool) -> [u64; 4] {
         let own = u64::from(is_there);
         let there = |peer: &Peer| scaled(peer.there_ns, ns, passed);
         let left = |ns: i64| u64::try_from(ns).unwrap_or(0);
@@ -58,7 +58,7 @@ impl Turns {
         let most_unused_ns = if self.limit.guaranteed().is_some() { UNUSED_NS } else { 0 };
         self.peers.sort_unstable_by_key(wants);
         let mut takers = self.peers.len() as u64 + own;
-        let [mut rest, mut least, mut container] = [ns; 3];
+        let [mut rest, mut least, mut container, mut container_least] = [ns; 4];
         for peer in &mut self.peers {
             let given_ns = wants(peer).min(rest / takers.max(1));
             // It may have had more than in the mean. Without that, `W8 10 us, sync` misses its bound at 10 % beside
@@ -72,10 +72,13 @@ impl Turns {
             let unused_ns = half(peer).saturating_add(peer.unused_ns).saturating_sub(given_ns);
             peer.unused_ns = unused_ns.min(most_unused_ns);
             rest -= given_ns;
-            container -= if peer.is_own { 0 } else { given_ns };
             least = least.saturating_sub(most_ns);
+            if !peer.is_own {
+                container -= given_ns;
+                container_least = container_least.saturating_sub(most_ns);
+            }
             takers -= 1;
         }
-        [rest, least, container]
+        [rest, least, container, container_least]
     }
 }
