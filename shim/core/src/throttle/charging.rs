@@ -179,7 +179,9 @@ impl Charging {
         // Less than a turn contains none of another process.
         let is_within = took_ns < turn_ns;
         let turns_ns = if is_short || is_within { whole_ns } else { turns_ns };
-        self.steady.note(signature, whole_ns, turns_ns);
+        // Beside a process that reports nothing, nothing is.
+        let certain_ns = if self.settlement.has_unreported() { 0 } else { least_ns };
+        self.steady.note(signature, whole_ns, turns_ns, certain_ns);
         let mean_ns = self.costs.estimate(signature).unwrap_or(0);
         let varies = self.settlement.is_doubtful(now) && !self.beside_unreported_work();
         let steady = self.steady.time(signature).filter(|&time_ns| {
