@@ -13,6 +13,7 @@ use crate::{
             time_account::{TimeAccount, WORDS},
         },
         timeline::{outcome::Measured, stream::Reserved, turns::Turns},
+        unreported::UnreportedProcesses,
     },
     units::{ComputeLimit, Share},
 };
@@ -217,4 +218,34 @@ fn work_that_is_taken_back_gives_away_no_more_than_the_share_of_its_page() {
     let given_ns = busy_ns - bench.meter.totals().busy_ns;
     let most_ns = ((bench.now - NOW) * 9 / 8 + 200 * MS) * 30 / 100;
     assert!(given_ns <= most_ns + most_ns / 100 + 1_100_000, "{given_ns} of {most_ns}");
+}
+
+/// Each third launch takes 0.5 ms, the others 1.9, of which seven sixteenths are certain: more than 0.5 in the mean.
+#[test]
+fn what_is_longer_for_certain_is_not_charged_the_least_time() {
+    let cost = |limit, unreported| {
+        let mut turns = Turns::new(NOW);
+        for work_ms in [0, 100] {
+            let report = UsageReport::new(work_ms * MS, 0, Some(NOW));
+            let peer = PeerReport { page: 7, limit: Some(limit), key: 7, report };
+            turns.take_reports([peer].into_iter(), report, NOW + work_ms);
+        }
+        let mut charging = Charging::default();
+        charging.set_unreported(unreported);
+        let costs = (0..300).map(|number| {
+            let took_ns = if number % 3 == 2 { MS / 2 } else { 19 * MS / 10 };
+            let operation = measured(NOW, NOW + took_ns, 7, true);
+            charging.operation(reserved(KERNEL), &operation, &turns, NOW).work_ns
+        });
+        costs.take(299).last().unwrap_or(0)
+    };
+    let [own_ns, least_ns] = [19 * MS / 10 / 8 * 7, 19 * MS / 10 / 16 * 7];
+    let fixed = ComputeLimit::fixed(Share::ONE_HALF);
+    assert_eq!(cost(fixed, UnreportedProcesses::None), own_ns);
+    // Not all of what a borrower did is reported in time, and nothing of what works beside the reports.
+    assert!(
+        cost(ComputeLimit::burst(Share::ONE_HALF, Share::FULL), UnreportedProcesses::None)
+            <= least_ns
+    );
+    assert!(cost(fixed, UnreportedProcesses::Working) <= least_ns);
 }
