@@ -54,13 +54,14 @@ impl Default for Steady {
 }
 
 impl Steady {
-    /// Notes how long a launch took, and how much of that were its turns in the mean and certainly.
+    /// Notes how long a launch took, and how much of that were its turns in the mean, and certainly; `None` if that says nothing
+    /// about its length.
     pub(crate) fn note(
         &mut self,
         signature: Signature,
         took_ns: u64,
         own_ns: u64,
-        certain_ns: u64,
+        certain_ns: Option<u64>,
     ) {
         let Some(known) = self.place(signature) else { return };
         if known.signature != Some(signature) {
@@ -77,7 +78,9 @@ impl Steady {
             known.agree -= 1;
         }
         known.own_ns = mean(known.own_ns, own_ns, PART);
-        known.certain_ns = mean(known.certain_ns, certain_ns, CERTAIN_PART);
+        if let Some(certain_ns) = certain_ns {
+            known.certain_ns = mean(known.certain_ns, certain_ns, CERTAIN_PART);
+        }
     }
 
     /// Returns the duration of a launch by itself, if it is the same each time.
@@ -104,8 +107,8 @@ impl Steady {
 impl Known {
     /// Returns whether some launches are certainly longer than the least. Without this,
     /// `T15 1 in 3 takes 500 us, others 1900 us, 30, beside 10 us, 60` gets 38. Of short ones the reports say too little: if
-    /// it held for them, `T3 1 of a budget, 100 us, waited for, 30, beside 70 of 20 ms kernels` would get 25 where events are
-    /// reached at once.
+    /// it held for them, `T3 1 of a budget, 8 x 10 us, waited for, 30, beside 70 of 300 us, waited for` would get 8 where it can
+    /// use 14, where switches take time.
     const fn is_longer(&self) -> bool {
         let most_ns = self.least_ns + self.least_ns / PART + OFF_NS;
         self.least_ns >= BIG_NS && self.certain_ns > most_ns
@@ -134,7 +137,7 @@ mod tests {
         let mut steady = Steady::default();
         (0..3).for_each(|_| {
             assert_eq!(steady.time(KERNEL), None);
-            steady.note(KERNEL, MS, MS, MS);
+            steady.note(KERNEL, MS, MS, Some(MS));
         });
         close(steady.time(KERNEL), MS);
         steady.forget(KERNEL);
@@ -147,7 +150,7 @@ mod tests {
         let mut steady = Steady::default();
         for turn in 0..200_u64 {
             let waited = turn % 2 * (turn % 7) * MS / 7;
-            steady.note(KERNEL, MS + waited, MS + waited / 2, MS);
+            steady.note(KERNEL, MS + waited, MS + waited / 2, Some(MS));
         }
         close(steady.time(KERNEL), MS);
     }
@@ -156,7 +159,7 @@ mod tests {
     #[test]
     fn a_launch_that_always_waits_is_its_turns() {
         let mut steady = Steady::default();
-        (0..100).for_each(|_| steady.note(KERNEL, 2 * MS, MS, 0));
+        (0..100).for_each(|_| steady.note(KERNEL, 2 * MS, MS, None));
         close(steady.time(KERNEL), MS);
     }
 
@@ -165,7 +168,7 @@ mod tests {
         let mut steady = Steady::default();
         for turn in 0..100_u64 {
             let ns = MS + turn * 7 % 11 * 400_000;
-            steady.note(KERNEL, ns, ns, 0);
+            steady.note(KERNEL, ns, ns, None);
         }
         assert_eq!(steady.time(KERNEL), None);
     }
@@ -177,7 +180,7 @@ mod tests {
         for turn in 0..100_u64 {
             // Up to twice 2 us.
             let ns = 100 + turn * 7 % 40 * 100;
-            steady.note(KERNEL, ns, ns, 0);
+            steady.note(KERNEL, ns, ns, None);
             assert_eq!(steady.time(KERNEL), None, "after {turn}");
         }
     }
@@ -185,8 +188,8 @@ mod tests {
     #[test]
     fn what_changes_is_steady_again_after_a_while() {
         let mut steady = Steady::default();
-        (0..20).for_each(|_| steady.note(KERNEL, MS, MS, MS));
-        (0..80).for_each(|_| steady.note(KERNEL, 5 * MS, 5 * MS, 5 * MS));
+        (0..20).for_each(|_| steady.note(KERNEL, MS, MS, Some(MS)));
+        (0..80).for_each(|_| steady.note(KERNEL, 5 * MS, 5 * MS, Some(5 * MS)));
         close(steady.time(KERNEL), 5 * MS);
     }
 
@@ -197,7 +200,7 @@ mod tests {
             let mut steady = Steady::default();
             for turn in 0..300 {
                 let ns = if turn % 3 == 0 { least_ns } else { least_ns * 19 / 5 };
-                steady.note(KERNEL, ns, ns / 2, ns / 2);
+                steady.note(KERNEL, ns, ns / 2, Some(ns / 2));
             }
             assert_eq!(steady.time(KERNEL).is_some(), is_steady, "{least_ns}");
         }
