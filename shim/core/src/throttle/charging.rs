@@ -179,7 +179,7 @@ impl Charging {
         // Less than a turn contains none of another process.
         let is_within = took_ns < turn_ns;
         let turns_ns = if is_short || is_within { whole_ns } else { turns_ns };
-        // Beside work that no process reports nothing is; beside a container that borrows less is than its reports leave.
+        // Nothing is certain beside work that no process reports, and less than reports leave beside a container that borrows.
         // Without the latter, `W2 40 ms kernel, sync beside W10 inference 4 ms` loses 1.1 points of 70 by lending.
         let knows_others = !self.beside_unreported_work() && !turns.are_watched();
         let certain_ns = if knows_others { least_ns } else { 0 };

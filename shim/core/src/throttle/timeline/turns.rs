@@ -283,7 +283,7 @@ impl Turns {
         scaled(ns, self.between(start, end, |point| point.container), passed).min(ns)
     }
 
-    /// Returns how much of `ns` within it was at least.
+    /// Returns how much of `ns` within it was the container's at least.
     pub(crate) fn least_part_of_container(&self, ns: u64, start: u64, end: u64) -> u64 {
         let passed = end.saturating_sub(start);
         scaled(ns, self.between(start, end, |point| point.container_least), passed).min(ns)
