@@ -17,6 +17,7 @@ mod tests;
 
 use crate::container::records::Record;
 use crate::error::reason;
+use crate::node::proc::environment::{Environment, environments};
 use crate::node::proc::{self, Process, Snapshot, Whereabouts};
 use crate::sys::{self, LedgerMap, at};
 use gpucap_core::config::{GPUCAP_LEDGER, LedgerPath, Value};
@@ -231,7 +232,10 @@ fn named() -> impl Iterator<Item = (PathBuf, Name)> {
 /// that cannot be removed, stays. Returns how many ledgers were removed.
 pub(crate) fn sweep() -> usize {
     let uid = sys::uid();
-    sweep_of(uid, || in_environments(uid))
+    let left = left_over(uid);
+    let swept = if left.is_empty() { 0 } else { remove(uid, &left, &InUse::by_processes_of(uid)) };
+    sweep_beside(Path::new(DIRECTORY), uid);
+    swept
 }
 
 /// Does the same for the runs of all users, if this process may look at theirs; else for its own.
@@ -239,32 +243,39 @@ pub(crate) fn sweep_all() -> usize {
     let swept = sweep();
     let named: BTreeSet<u32> = named().map(|(_, name)| name.uid()).collect();
     let others = named.into_iter().filter(|uid| *uid != sys::uid() && proc::sees_all());
+    let others: Vec<(u32, Vec<PathBuf>)> = others.map(|uid| (uid, left_over(uid))).collect();
     // A process of any user may have been started with such a ledger.
-    let of_others = others.map(|uid| sweep_of(uid, || in_all_environments(uid)));
+    let used = if others.iter().all(|(_, left)| left.is_empty()) {
+        InUse::default()
+    } else {
+        InUse::by_processes()
+    };
+    let of_others = others.iter().map(|(uid, left)| {
+        let swept = remove(*uid, left, &used);
+        sweep_beside(Path::new(DIRECTORY), *uid);
+        swept
+    });
     swept.saturating_add(of_others.sum())
 }
 
-fn sweep_of(uid: u32, used: impl FnOnce() -> Option<BTreeSet<PathBuf>>) -> usize {
-    let swept = sweep_ledgers(uid, used);
-    sweep_beside(Path::new(DIRECTORY), uid);
-    swept
+/// The ledgers of a user's runs that have ended.
+fn left_over(uid: u32) -> Vec<PathBuf> {
+    named().filter(|(_, name)| maker_has_ended(*name, uid)).map(|(path, _)| path).collect()
 }
 
-fn sweep_ledgers(uid: u32, used: impl FnOnce() -> Option<BTreeSet<PathBuf>>) -> usize {
-    let leftovers: Vec<PathBuf> =
-        named().filter(|(_, name)| maker_has_ended(*name, uid)).map(|(path, _)| path).collect();
-    if leftovers.is_empty() {
+/// Removes those that are this user's and not in use. Processes were asked after the ledgers were listed: what was started
+/// since has a ledger that is not among them.
+fn remove(uid: u32, left: &[PathBuf], used: &InUse) -> usize {
+    if used.is_unknown_of(uid) {
         return 0;
     }
-    // After the ledgers were listed: what was started since has a ledger that is not among them.
-    let Some(used) = used() else { return 0 };
     let is_over = |path: &&PathBuf| {
         let ours = fs::symlink_metadata(path)
             .is_ok_and(|metadata| metadata.is_file() && metadata.uid() == uid);
-        ours && !used.contains(*path) && is_deserted(path)
+        ours && !used.ledgers.contains(*path) && is_deserted(path)
     };
     // Another process may have removed one in the mean time.
-    leftovers.iter().filter(is_over).filter(|path| fs::remove_file(path).is_ok()).count()
+    left.iter().filter(is_over).filter(|path| fs::remove_file(path).is_ok()).count()
 }
 
 fn sweep_beside(directory: &Path, uid: u32) {
@@ -313,32 +324,50 @@ pub(crate) fn configured(value: Option<&OsStr>) -> Option<PathBuf> {
     Some(path.as_str().into())
 }
 
-/// The ledgers that living processes of any user have in their environment. `None` if that of a process of this user
-/// cannot be read.
-fn in_all_environments(uid: u32) -> Option<BTreeSet<PathBuf>> {
-    let mut found = BTreeSet::new();
-    for process in Process::all() {
-        match process.environment() {
-            Ok(environment) => found.extend(configured(environment.get(GPUCAP_LEDGER.name))),
-            Err(why) if proc::is_gone(&why) || process.uid().is_ok_and(|user| user != uid) => {}
-            Err(_) => return None,
-        }
-    }
-    Some(found)
+/// The ledgers that living processes have in their environment.
+#[derive(Default)]
+struct InUse {
+    ledgers: BTreeSet<PathBuf>,
+    /// The users of whom a process has an environment that cannot be read.
+    unknown: BTreeSet<u32>,
+    /// Whether there is one whose user is not known.
+    is_unknown: bool,
 }
 
-/// The ledgers that living processes of this user have in their environment, as far as it can be read. `None` if one of
-/// them is executing a program.
-fn in_environments(uid: u32) -> Option<BTreeSet<PathBuf>> {
-    let mut found = BTreeSet::new();
-    for process in Process::all().filter(|process| process.uid().is_ok_and(|user| user == uid)) {
-        match process.environment() {
-            Ok(environment) => found.extend(configured(environment.get(GPUCAP_LEDGER.name))),
-            Err(why) if why.kind() == io::ErrorKind::WouldBlock => return None,
-            Err(_) => {}
-        }
+impl InUse {
+    /// By those of all users.
+    fn by_processes() -> Self {
+        let mut found = Self::default();
+        environments(Process::all(), |process, environment| match environment {
+            Ok(environment) => found.add(&environment),
+            Err(why) if proc::is_gone(&why) => {}
+            Err(_) => match process.uid() {
+                Ok(user) => found.unknown.extend([user]),
+                Err(why) => found.is_unknown |= !proc::is_gone(&why),
+            },
+        });
+        found
     }
-    Some(found)
+
+    /// By those of this user, as far as their environments can be read: unknown is only what executes a program.
+    fn by_processes_of(uid: u32) -> Self {
+        let mut found = Self::default();
+        let own = Process::all().filter(|process| process.uid().is_ok_and(|user| user == uid));
+        environments(own, |_, environment| match environment {
+            Ok(environment) => found.add(&environment),
+            Err(why) => found.is_unknown |= why.kind() == io::ErrorKind::WouldBlock,
+        });
+        found
+    }
+
+    fn add(&mut self, environment: &Environment) {
+        self.ledgers.extend(configured(environment.get(GPUCAP_LEDGER.name)));
+    }
+
+    /// Whether processes of this user may have others.
+    fn is_unknown_of(&self, uid: u32) -> bool {
+        self.is_unknown || self.unknown.contains(&uid)
+    }
 }
 
 fn is_deserted(path: &Path) -> bool {

@@ -3,18 +3,16 @@
 //! Everything here is read at the moment of the question and may be stale at the next. Of other users' processes little
 //! is to be seen; what cannot be read is `None`, and never taken for a fact.
 
+pub(crate) mod environment;
+
 use gpucap_core::ledger::Identity;
 use gpucap_core::process::{FIRST_PID_NAMESPACE, Stat};
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Read};
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::thread;
-use std::time::Duration;
 
 /// A process, by its number in our pid namespace.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -93,26 +91,6 @@ impl Process {
         }
         let words: Vec<String> = words.split(|&byte| byte == 0).map(printable).collect();
         Some(words.join(" "))
-    }
-
-    /// The environment that it was started with. While a process begins to execute a program it seems to have none, so that
-    /// is believed only if it lasts; the error is of the kind [`io::ErrorKind::WouldBlock`] if the program has not begun
-    /// then.
-    pub(crate) fn environment(self) -> io::Result<Environment> {
-        let mut begins = false;
-        for _ in 0..10 {
-            let file = File::open(self.path("environ"))?;
-            let bytes = whole(&file)?;
-            // Of memory that is given up while it is read, Linux gives no more than was read.
-            let is_whole = !bytes.is_empty() && file.read_at(&mut [0], 0)? > 0;
-            let end = self.stat()?.and_then(|stat| stat.end_of_environment);
-            if is_whole || end.is_none() {
-                return Ok(Environment(bytes));
-            }
-            begins = end == Some(0);
-            thread::sleep(Duration::from_millis(1));
-        }
-        if begins { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(Environment(Vec::new())) }
     }
 
     /// Its mount table. Any user may fill that of a mount namespace of his own, with gigabytes.
@@ -246,19 +224,6 @@ pub(crate) fn is_gone(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ESRCH)
 }
 
-/// The variables of a process.
-pub(crate) struct Environment(Vec<u8>);
-
-impl Environment {
-    /// The value of a variable.
-    pub(crate) fn get(&self, name: &str) -> Option<&OsStr> {
-        let mut entries = self.0.split(|&byte| byte == 0);
-        let value =
-            entries.find_map(|entry| entry.strip_prefix(name.as_bytes())?.strip_prefix(b"="));
-        value.map(OsStr::from_bytes)
-    }
-}
-
 fn mapped_file(maps: &str, library: &str) -> Option<String> {
     maps.lines().find_map(|line| {
         let path = line.get(line.find('/')?..)?;
@@ -276,40 +241,6 @@ pub(crate) fn printable(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::process::Command;
-
-    #[test]
-    fn a_variable_is_found_by_its_whole_name() {
-        let environment = Environment(b"XA=0\0A=1\0AB=2\0A=3\0EMPTY=\0".to_vec());
-        let value = |name| environment.get(name).and_then(OsStr::to_str);
-        assert_eq!((value("A"), value("AB"), value("XA")), (Some("1"), Some("2"), Some("0")));
-        assert_eq!((value("EMPTY"), value("B")), (Some(""), None));
-    }
-
-    #[test]
-    fn a_process_that_executes_programs_is_never_without_its_environment() {
-        // Each shell executes the next.
-        let script = r#"n=$1; [ "$n" = 0 ] || exec sh -c "$0" "$0" $((n-1))"#;
-        let mut shells = Command::new("sh");
-        let mut shells =
-            shells.args(["-c", script, script, "300"]).env("A", "1").spawn().expect("sh");
-        let mut reads = 0;
-        while shells.try_wait().expect("a child").is_none() {
-            match Process(shells.id()).environment() {
-                Ok(found) if found.get("A").is_some() => reads += 1,
-                Ok(_) => {
-                    // It is ending.
-                    let stat = Process(shells.id()).stat().expect("/proc").expect("a stat");
-                    let none = stat.end_of_environment.is_none();
-                    assert!(none, "no environment after {reads} reads: {stat:?}");
-                }
-                Err(why) => {
-                    assert!(is_gone(&why) || why.kind() == io::ErrorKind::WouldBlock, "{why}");
-                }
-            }
-        }
-        assert!(reads > 0);
-    }
 
     #[test]
     fn a_library_is_mapped_only_under_its_own_name() {
