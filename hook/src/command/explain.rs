@@ -26,7 +26,7 @@ use verdict::Verdict;
 
 const AFTER: &str = "\
 A container or run stands for its first process. What is a directory, or begins with . or /, is a bundle.
-A PID as NAME may be that in a container, as `gpucap status` shows it; --pid counts as this machine does.
+A PID, as NAME or with --pid, is the one by which this machine counts, not the one in a container.
 
 Exit status: 0 limited, 3 not limited, 4 the limits are invalid (no GPU work is allowed,
 a container is not started), 1 what is named cannot be read, or may be several.
