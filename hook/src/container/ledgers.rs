@@ -18,7 +18,7 @@ mod tests;
 use crate::container::records::Record;
 use crate::error::reason;
 use crate::node::proc::environment::{Environment, environments};
-use crate::node::proc::{self, Process, Snapshot, Whereabouts};
+use crate::node::proc::{self, PidNamespaces, Process, Snapshot, Whereabouts};
 use crate::sys::{self, LedgerMap, at};
 use gpucap_core::config::{GPUCAP_LEDGER, LedgerPath, Value};
 use gpucap_core::ledger::Ledger;
@@ -232,7 +232,7 @@ fn named() -> impl Iterator<Item = (PathBuf, Name)> {
 /// that cannot be removed, stays. Returns how many ledgers were removed.
 pub(crate) fn sweep() -> usize {
     let uid = sys::uid();
-    let left = left_over(uid);
+    let left = left_over(|owner| owner == uid).remove(&uid).unwrap_or_default();
     let swept = if left.is_empty() { 0 } else { remove(uid, &left, &InUse::by_processes_of(uid)) };
     sweep_beside(Path::new(DIRECTORY), uid);
     swept
@@ -241,39 +241,50 @@ pub(crate) fn sweep() -> usize {
 /// Does the same for the runs of all users, if this process may look at theirs; else for its own.
 pub(crate) fn sweep_all() -> usize {
     let swept = sweep();
-    let named: BTreeSet<u32> = named().map(|(_, name)| name.uid()).collect();
-    let others = named.into_iter().filter(|uid| *uid != sys::uid() && proc::sees_all());
-    let others: Vec<(u32, Vec<PathBuf>)> = others.map(|uid| (uid, left_over(uid))).collect();
+    if !proc::sees_all() {
+        return swept;
+    }
+    let left = left_over(|owner| owner != sys::uid());
     // A process of any user may have been started with such a ledger.
-    let used = if others.iter().all(|(_, left)| left.is_empty()) {
-        InUse::default()
-    } else {
-        InUse::by_processes()
+    let used = if left.is_empty() { InUse::default() } else { InUse::by_processes() };
+    let of_others: usize = left.iter().map(|(uid, left)| remove(*uid, left, &used)).sum();
+    let others: BTreeSet<u32> =
+        named().map(|(_, name)| name.uid()).chain(left.into_keys()).collect();
+    for uid in others.into_iter().filter(|uid| *uid != sys::uid()) {
+        sweep_beside(Path::new(DIRECTORY), uid);
+    }
+    swept.saturating_add(of_others)
+}
+
+/// The ledgers of runs that have ended, of the users that are wanted, by their owner: what another user has laid under such a
+/// name is none. At most [`MOST`] of each user at a time.
+fn left_over(wants: impl Fn(u32) -> bool) -> BTreeMap<u32, Vec<PathBuf>> {
+    let is_owned = |path: &Path, uid| {
+        fs::symlink_metadata(path).is_ok_and(|file| file.is_file() && file.uid() == uid)
     };
-    let of_others = others.iter().map(|(uid, left)| {
-        let swept = remove(*uid, left, &used);
-        sweep_beside(Path::new(DIRECTORY), *uid);
-        swept
-    });
-    swept.saturating_add(of_others.sum())
+    let found: Vec<(PathBuf, Name)> =
+        named().filter(|(path, name)| wants(name.uid()) && is_owned(path, name.uid())).collect();
+    // What begins from now on has none of these names.
+    let namespaces = PidNamespaces::default();
+    let mut left: BTreeMap<u32, Vec<PathBuf>> = BTreeMap::new();
+    for (path, name) in found {
+        let uid = name.uid();
+        if left.get(&uid).is_none_or(|left| left.len() < MOST)
+            && maker_has_ended(name, uid, &namespaces)
+        {
+            left.entry(uid).or_default().push(path);
+        }
+    }
+    left
 }
 
-/// The ledgers of a user's runs that have ended.
-fn left_over(uid: u32) -> Vec<PathBuf> {
-    named().filter(|(_, name)| maker_has_ended(*name, uid)).map(|(path, _)| path).collect()
-}
-
-/// Removes those that are this user's and not in use. Processes were asked after the ledgers were listed: what was started
+/// Removes those of this user's that are not in use. Processes were asked after the ledgers were listed: what was started
 /// since has a ledger that is not among them.
 fn remove(uid: u32, left: &[PathBuf], used: &InUse) -> usize {
     if used.is_unknown_of(uid) {
         return 0;
     }
-    let is_over = |path: &&PathBuf| {
-        let ours = fs::symlink_metadata(path)
-            .is_ok_and(|metadata| metadata.is_file() && metadata.uid() == uid);
-        ours && !used.ledgers.contains(*path) && is_deserted(path)
-    };
+    let is_over = |path: &&PathBuf| !used.ledgers.contains(*path) && is_deserted(path);
     // Another process may have removed one in the mean time.
     left.iter().filter(is_over).filter(|path| fs::remove_file(path).is_ok()).count()
 }
@@ -307,13 +318,13 @@ fn own_directory(path: &Path, uid: u32) -> io::Result<File> {
 }
 
 /// Whether the process that made a run's file is known to have ended: of the runs of this user.
-pub(crate) fn maker_has_ended(name: Name, own_uid: u32) -> bool {
+pub(crate) fn maker_has_ended(name: Name, own_uid: u32, namespaces: &PidNamespaces) -> bool {
     let Name::Run { uid, pid_namespace, pid, start_time } = name else { return false };
     if uid != own_uid {
         return false;
     }
     if Process::own().namespace("pid") != Some(pid_namespace) {
-        return proc::has_no_process(pid_namespace);
+        return namespaces.has_none_in(pid_namespace);
     }
     Process(pid).has_ended(start_time)
 }
@@ -373,14 +384,11 @@ impl InUse {
 fn is_deserted(path: &Path) -> bool {
     match read(path) {
         Look::Ledger(map) => {
-            let (here, mut over) = (Snapshot::default(), BTreeMap::new());
+            let (here, namespaces) = (Snapshot::default(), PidNamespaces::default());
             map.get().processes().all(|it| match here.find(&it.identity) {
                 Whereabouts::Ended => true,
                 Whereabouts::Runs(_) => false,
-                Whereabouts::Unknown => {
-                    let namespace = it.identity.pid_namespace;
-                    *over.entry(namespace).or_insert_with(|| proc::has_no_process(namespace))
-                }
+                Whereabouts::Unknown => namespaces.has_none_in(it.identity.pid_namespace),
             })
         }
         Look::Unused => true,

@@ -8,7 +8,7 @@ pub(crate) mod environment;
 use gpucap_core::ledger::Identity;
 use gpucap_core::process::{FIRST_PID_NAMESPACE, Stat};
 use std::cell::OnceCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
@@ -198,16 +198,35 @@ fn members() -> Members {
     Process::all().filter_map(place).collect()
 }
 
-/// Whether a pid namespace is known to have no process: one that has lost its first process gets none again, and all of
-/// them are below the machine's first one. Of other users' processes there only root sees in which one they are.
-pub(crate) fn has_no_process(pid_namespace: u64) -> bool {
-    let is_in_another = |process: Process| match fs::metadata(process.path("ns/pid")) {
-        Ok(namespace) => namespace.ino() != pid_namespace,
-        // One with one number is in ours.
-        Err(why) => is_gone(&why) || process.numbers().is_some_and(|numbers| numbers.len() == 1),
-    };
-    Process::own().namespace("pid") == Some(FIRST_PID_NAMESPACE)
-        && Process::all().all(is_in_another)
+/// The pid namespaces that have processes, as of the first question: `/proc` is gone through once, however many there are.
+#[derive(Default)]
+pub(crate) struct PidNamespaces(OnceCell<Option<BTreeSet<u64>>>);
+
+impl PidNamespaces {
+    /// Whether one is known to have no process: one that has lost its first process gets none again, and all of them are
+    /// below the machine's first one. Of other users' processes there only root sees in which one they are.
+    pub(crate) fn has_none_in(&self, pid_namespace: u64) -> bool {
+        let used = self.0.get_or_init(used_namespaces);
+        used.as_ref().is_some_and(|used| !used.contains(&pid_namespace))
+    }
+}
+
+/// `None` if that of a process is not known.
+fn used_namespaces() -> Option<BTreeSet<u64>> {
+    let mut used = BTreeSet::from([FIRST_PID_NAMESPACE]);
+    if Process::own().namespace("pid") != Some(FIRST_PID_NAMESPACE) {
+        return None;
+    }
+    for process in Process::all() {
+        match fs::metadata(process.path("ns/pid")) {
+            Ok(namespace) => drop(used.insert(namespace.ino())),
+            Err(why) if is_gone(&why) => {}
+            // One with one number is in ours.
+            Err(_) if process.numbers().is_some_and(|numbers| numbers.len() == 1) => {}
+            Err(_) => return None,
+        }
+    }
+    Some(used)
 }
 
 /// Whether this process sees those of all users and their environments, whatever the options of `/proc`.
@@ -277,7 +296,10 @@ mod tests {
         let earlier = Identity { start_time: stat.start_time + 1, ..owner };
         assert_eq!(here.find(&earlier), Whereabouts::Ended);
         assert_eq!(here.find(&Identity { pid_namespace: 1, ..owner }), Whereabouts::Unknown);
-        assert!(!has_no_process(owner.pid_namespace), "this process is in it");
+        assert!(
+            !PidNamespaces::default().has_none_in(owner.pid_namespace),
+            "this process is in it"
+        );
         assert_eq!(own.innermost_number(), Some(own.0));
         assert_eq!(own.parent(), Some(Process(std::os::unix::process::parent_id())));
         assert_eq!(own.secure(), Some(false));

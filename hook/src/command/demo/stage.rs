@@ -7,6 +7,7 @@ use super::actor;
 use crate::container::ledgers::{self, Name};
 use crate::error::{Error, Result};
 use crate::node::preload;
+use crate::node::proc::PidNamespaces;
 use crate::node::proc::Process;
 use crate::sys;
 use gpucap_core::config::{GPUCAP_LEDGER, OPTIONS};
@@ -130,10 +131,13 @@ impl Drop for Stage {
 /// Takes the directories of demos away that were killed.
 fn sweep() {
     let entries = fs::read_dir(env::temp_dir()).into_iter().flatten().flatten();
+    let entries: Vec<_> = entries.collect();
+    let namespaces = PidNamespaces::default();
     for entry in entries {
         let name = entry.file_name().to_str().and_then(Name::parse);
         let ours = entry.metadata().is_ok_and(|it| it.is_dir() && it.uid() == sys::uid());
-        if ours && name.is_some_and(|name| ledgers::maker_has_ended(name, sys::uid())) {
+        if ours && name.is_some_and(|name| ledgers::maker_has_ended(name, sys::uid(), &namespaces))
+        {
             // Another process may have done so in the mean time.
             drop(fs::remove_dir_all(entry.path()));
         }

@@ -87,10 +87,11 @@ fn only_a_maker_that_is_known_to_have_ended_has_ended() {
         panic!("/proc is needed");
     };
     let name = |pid_namespace, start_time| Name::Run { uid, pid_namespace, pid, start_time };
-    assert!(!maker_has_ended(name(pid_namespace, start_time), 5), "it is this process");
-    assert!(maker_has_ended(name(pid_namespace, start_time + 1), 5), "another had its pid");
-    assert!(!maker_has_ended(name(pid_namespace, start_time + 1), 6), "another user's");
-    let is_known = proc::has_no_process(1);
-    assert_eq!(maker_has_ended(name(1, start_time + 1), 5), is_known, "another namespace's");
-    assert!(!maker_has_ended(Name::Shared { uid: 5, mount_namespace: 1 }, 5));
+    let ended = |name, uid| maker_has_ended(name, uid, &PidNamespaces::default());
+    assert!(!ended(name(pid_namespace, start_time), 5), "it is this process");
+    assert!(ended(name(pid_namespace, start_time + 1), 5), "another had its pid");
+    assert!(!ended(name(pid_namespace, start_time + 1), 6), "another user's");
+    let is_known = PidNamespaces::default().has_none_in(1);
+    assert_eq!(ended(name(1, start_time + 1), 5), is_known, "another namespace's");
+    assert!(!ended(Name::Shared { uid: 5, mount_namespace: 1 }, 5));
 }
