@@ -23,7 +23,7 @@ pub fn run(effort: Effort, report: &mut Report) {
     let is_quick = effort == Effort::Quick;
     let parts: [Part<'_>; 6] = [
         ("groups", &|report| groups::run(if is_quick { 4 } else { 10 }, report)),
-        ("mixes", &|report| mixes::run(if is_quick { 2 } else { 6 }, is_quick, report)),
+        ("mixes", &|report| mixes::run(if is_quick { 2 } else { 20 }, is_quick, report)),
         ("requests", &|report| requests::run(if is_quick { 6 } else { 60 }, is_quick, report)),
         ("false reports", &|report| false_reports::run(if is_quick { 2 } else { 8 }, report)),
         ("siblings", &|report| siblings::run(if is_quick { 2 } else { 4 }, is_quick, report)),

@@ -228,6 +228,31 @@ fn long_and_short(all: &mut Vec<Scene>) {
             }
         }
     }
+    // The one that launches a little does not wait for it: what it reports as its time is mostly that in which it did nothing.
+    let queued = Job { pause_ns: 200 * US, ..Job::of(10 * US) };
+    let copied = Job { pause_ns: 50 * MS, copy_ns: 10 * US, ..Job::of(10 * US) };
+    let often = Job { pause_ns: 20 * US, ..Job::of(10 * US) };
+    let all_the_time = Job::of(10 * US);
+    for (kind, short) in [
+        ("queues 10 us each 200 us", queued),
+        ("queues 10 us each 20 us", often),
+        ("queues 10 us", all_the_time),
+        ("copies behind 10 us each 50 ms", copied),
+    ] {
+        for (count, long, ns) in [
+            (1, "20 ms", 20 * MS),
+            (1, "400 ms", 400 * MS),
+            (4, "50 ms", 50 * MS),
+            (2, "100 us", 100 * US),
+        ] {
+            for percent in [10, 30] {
+                let mut jobs = vec![Job::waited_for(ns); count];
+                jobs.push(short.clone());
+                let name = format!("T11 {count} of {long} and one that {kind}, {percent}");
+                all.push(Scene { seconds: 15, ..scene(name, vec![Container::of(percent, jobs)]) });
+            }
+        }
+    }
 }
 
 /// A container that works in every other period, beside one that works all of the time.
@@ -298,5 +323,21 @@ fn beside_short(all: &mut Vec<Scene>) {
                 }
             }
         }
+    }
+    // In several processes, of which each leaves the others little for certain; and with a length that is short.
+    for (count, usual_ns, other_ns, one_in, percent, beside_ns, beside_percent) in [
+        (3, 700 * US, 3_500 * US, 3, 50, MS, 30),
+        (4, 700 * US, 1_400 * US, 3, 50, MS, 30),
+        (1, 2_000 * US, 190 * US, 2, 20, MS, 70),
+        (1, 2_000 * US, 190 * US, 2, 10, 10 * US, 80),
+    ] {
+        let length_of = Length::Rarely { usual_ns, long_ns: other_ns, one_in };
+        let jobs = vec![Job { length: length_of, ..Job::of(0) }; count];
+        let [usual, other, beside] = [usual_ns, other_ns, beside_ns].map(length);
+        let name = format!(
+            "T15 {count} of 1 in {one_in} takes {other}, others {usual}, {percent}, beside {beside}, {beside_percent}"
+        );
+        let peer = Container::one(beside_percent, Job::of(beside_ns));
+        all.push(scene(name, vec![Container::of(percent, jobs), peer]));
     }
 }

@@ -4,6 +4,7 @@
 //! guarantee less 2 points, in the mean of the time after the first second.
 
 mod collusion;
+mod covered;
 mod crowds;
 mod flapping;
 mod held;
@@ -26,9 +27,10 @@ pub(super) fn cured(seconds: u64, report: &mut Report) {
 
 /// Runs those that are wanted.
 pub(super) fn run(seconds: u64, report: &mut Report) {
-    let all: [(&str, Attack); 8] = [
+    let all: [(&str, Attack); 9] = [
         ("held", held::run),
         ("collusion", collusion::run),
+        ("covered", covered::run),
         ("crowds", crowds::run),
         ("flapping", flapping::run),
         ("killed", killed::run),

@@ -18,12 +18,6 @@ const OF_THREE: [[&str; 3]; 4] = [
     ["W9 launch-bound 3 us", "W2 40 ms kernel, sync", "W1 10 us kernels"],
 ];
 const ALLOWED: f64 = 1.0;
-/// Those in which one gets less, in points; written after their runs. Kernels run on that were lent the other one's pause.
-const MORE_ALLOWED: [(&[&str], f64); 2] = [
-    (&["W5 training step", "W9 launch-bound 3 us"], 1.5),
-    (&["W6 25 kernels mixed", "W10 inference 4 ms"], 1.5),
-];
-
 /// What containers get, in percent of the GPU.
 struct Mix {
     workloads: Vec<&'static str>,
@@ -68,23 +62,18 @@ impl Mix {
         (0..self.lent.len()).map(loss).fold(f64::MIN, f64::max)
     }
 
-    fn allowed(&self) -> f64 {
-        let more = MORE_ALLOWED.iter().find(|(workloads, _)| self.workloads == *workloads);
-        more.map_or(ALLOWED, |(_, allowed)| *allowed)
-    }
-
     fn report(&self, report: &mut Report) {
-        let (loss, allowed) = (self.loss(), self.allowed());
+        let loss = self.loss();
         let [fixed, lent] = self.sums;
         let text = format!(
             "{}, {:?} to 100: {:.1?} %, {:.1?} % with fixed limits; in all {lent:.3}, {fixed:.3} \
-             with fixed limits; {loss:+.1} points less (allowed {allowed})",
+             with fixed limits; {loss:+.1} points less (allowed {ALLOWED})",
             self.workloads.join(" beside "),
             self.guarantees,
             self.lent,
             self.fixed,
         );
-        report.check(&text, loss <= allowed);
+        report.check(&text, loss <= ALLOWED);
     }
 }
 

@@ -20,6 +20,19 @@ pub(super) fn cells(all: &mut Vec<Scene>) {
             all.push(scene(name, vec![container(one), container(other)]));
         }
     }
+    // One that waits for nothing takes what the waits of the others look like.
+    for (ns, count, percent) in [(20 * US, 3, 20), (60 * US, 2, 20)] {
+        for (queued_ns, queued_percent) in [(300 * US, 40), (10 * US, 40)] {
+            let name = format!(
+                "T3 {count} containers, {}, waited for, {percent} each, beside {queued_percent} of {}",
+                length(ns),
+                length(queued_ns)
+            );
+            let mut containers = vec![Container::one(percent, Job::waited_for(ns)); count];
+            containers.push(Container::one(queued_percent, Job::of(queued_ns)));
+            all.push(scene(name, containers));
+        }
+    }
 }
 
 /// The same beside a container that uses all that is left, or nearly.

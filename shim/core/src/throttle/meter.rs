@@ -314,11 +314,12 @@ impl<'a, E> Meter<'a, E> {
                 Finished::Unmeasured { cost, reserved_ns, done } => {
                     cost.into_iter().for_each(|cost| self.admission.forget_launch(cost, now, now));
                     match cost {
-                        Some(cost) if cost.ns == reserved_ns => self.settle_launch(cost, done, now),
-                        cost => {
-                            cost.into_iter().for_each(|cost| self.admission.forget_long(cost));
-                            self.settle(reserved_ns, done, now);
+                        Some(cost) => {
+                            // A long launch was paid for at what was lent then, the batch before it at what is lent now.
+                            self.settle_launch(cost, done, now);
+                            self.admission.release(reserved_ns.saturating_sub(cost.ns));
                         }
+                        None => self.settle(reserved_ns, done, now),
                     }
                 }
             }

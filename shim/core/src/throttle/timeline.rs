@@ -265,6 +265,12 @@ impl<E> Timeline<E> {
         self.was_in_flight_ns = self.was_in_flight_ns.saturating_add(new_ns);
     }
 
+    /// Returns whether the device may be at what is in flight: not all of it is behind something that is no launch.
+    pub(crate) fn may_be_at_it(&self) -> bool {
+        let waits = |stream: &Stream<E>| stream.pending.is_empty() || stream.is_fenced();
+        self.under_way > 0 || !self.streams.iter().all(waits)
+    }
+
     /// Returns how much is reserved in streams in which nothing has moved for a while.
     pub(crate) fn stuck_ns(&self, now: u64) -> u64 {
         self.stuck(now).map(Stream::reserved_ns).fold(0, u64::saturating_add)
@@ -320,9 +326,7 @@ impl<E> Timeline<E> {
     /// work, of `due_ns` in all, is paid for: it is later by that. A stream that waits for the host has none, unless nothing
     /// would show when it no longer does: `is_unwatched`.
     pub(crate) fn busy_since(&self, is_unwatched: bool, due_ns: u64) -> Option<u64> {
-        let waits = |stream: &Stream<E>| stream.pending.is_empty() || stream.is_fenced();
-        let works = is_unwatched || self.under_way > 0 || !self.streams.iter().all(waits);
-        let is_in_flight = self.is_in_flight() && works;
+        let is_in_flight = self.is_in_flight() && (is_unwatched || self.may_be_at_it());
         let may_wait = self.streams.iter().any(Stream::is_fenced);
         let fronts = self.streams.iter().filter_map(|it| it.unpaid_since(may_wait, due_ns)).min();
         let since = || fronts.unwrap_or(self.progress_at).max(self.in_flight_since);

@@ -132,12 +132,18 @@ impl<'a> TimeAccount<'a> {
 
     /// Covers the time from `start` to `end`. Returns how much of it was not covered before, in ns.
     pub(crate) fn cover(self, start: u64, end: u64) -> u64 {
-        let span = Stretch::of(start, end);
+        self.cover_the_end(start, start, end)
+    }
+
+    /// Covers the time from `from` to `end` alone. Returns how much of that since `start`, which is no later, was not covered
+    /// before, in ns.
+    pub(crate) fn cover_the_end(self, start: u64, from: u64, end: u64) -> u64 {
+        let (span, covers) = (Stretch::of(start, end), Stretch::of(from, end));
         loop {
             let before = self.covered.map(Word::load);
             let stretches = before.map(|word| Stretch::from_word(word, span.until));
             let covered = covered_of(span, stretches);
-            let is_noted = add(span, stretches).is_none_or(|(place, stretch)| {
+            let is_noted = add(covers, stretches).is_none_or(|(place, stretch)| {
                 let word = self.covered.get(place).zip(before.get(place));
                 word.is_none_or(|(word, before)| word.replace(*before, stretch.word()).is_ok())
             });
@@ -205,6 +211,16 @@ mod tests {
         close(account.cover(50 * MS, 460 * MS), 60 * MS);
         close(account.cover(900 * MS, 901 * MS), MS);
         close(account.cover(50 * MS, 901 * MS), 440 * MS);
+    }
+
+    /// The rest of a span may be time in which its stream was idle: that is another one's.
+    #[test]
+    fn of_a_span_its_end_alone_can_be_covered() {
+        let words = Words::default();
+        let account = words.account();
+        close(account.cover_the_end(100 * MS, 190 * MS, 200 * MS), 100 * MS);
+        close(account.cover(100 * MS, 200 * MS), 90 * MS);
+        close(account.cover_the_end(150 * MS, 250 * MS, 260 * MS), 60 * MS);
     }
 
     /// A sibling launches a little now and then, apart from what the others cover.

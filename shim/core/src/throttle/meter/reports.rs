@@ -73,7 +73,8 @@ impl<E> Meter<'_, E> {
             true => UNKNOWN_NS,
             false => reserved_ns - charging.overlap_of(reserved_ns),
         };
-        let may_be_long = timeline.is_in_flight() && charging.may_be_long(timeline.progress_at());
+        // Behind something that is no launch it waits for that, for ever perhaps.
+        let may_be_long = timeline.may_be_at_it() && charging.may_be_long(timeline.progress_at());
         timeline.report(charging.due_ns().saturating_add(in_flight_ns)).with_long(may_be_long)
     }
 }

@@ -83,6 +83,25 @@ fn a_stream_in_which_nothing_moves_is_filled_at_the_share() {
     assert_eq!(bench.meter.totals().stalls, 0);
 }
 
+/// Else nothing that the other processes of its container do would be certain for as long as its host likes.
+#[test]
+fn what_waits_for_the_host_is_not_reported_as_work_that_may_be_long() {
+    let word = Word::default();
+    let mut bench = Bench::new(&word, 25);
+    (0..5).for_each(|_| bench.run(Launch::kernel(KERNEL), 300_000));
+    bench.now += 1_000 * MS;
+    bench.run(Launch::kernel(KERNEL), 50 * MS);
+    bench.now += 1_000 * MS;
+    assert!(bench.launch(Launch::kernel(KERNEL)));
+    assert!(bench.meter.usage_report().may_be_long(), "one was long lately");
+    bench.card.events.iter_mut().for_each(|event| *event = Reached::At(bench.now));
+    bench.meter.settle_finished(bench.now, &mut bench.card);
+    let _ = bench.meter.fence(bench.stream, bench.now);
+    assert!(bench.launch(Launch::kernel(KERNEL)));
+    assert!(bench.meter.usage_report().is_in_flight());
+    assert!(!bench.meter.usage_report().may_be_long(), "the device is at none of it");
+}
+
 #[test]
 fn a_queue_of_functions_never_seen_does_not_grow_for_ever() {
     let word = Word::default();

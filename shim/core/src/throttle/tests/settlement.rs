@@ -96,6 +96,22 @@ fn two_processes_of_a_container_pay_for_their_time_once() {
     assert!((100_000_000..=104_000_000).contains(&due), "{due}");
 }
 
+/// A process launches 10 us before another one's kernel of a second, and again near its end.
+#[test]
+fn time_in_which_a_stream_was_idle_is_not_taken_from_another_process() {
+    const MS: u64 = 1_000_000;
+    let words = <[Word; WORDS]>::default();
+    let account = TimeAccount::new(words.each_ref());
+    let [mut idle, mut busy] = [Settlement::default(), Settlement::default()];
+    let late = Certain { from: 949 * MS, until: 950 * MS, part: Part::Rest };
+    let batch = Done { span: Span::Batch(0, 950 * MS), work_ns: 10_000, certain: Some(late) };
+    assert!(idle.settle(batch, &Turns::new(0), account, 950 * MS).ns <= MS);
+    let certain = Some(Certain { from: 0, until: 1_000 * MS, part: Part::Known(1_000 * MS) });
+    let kernel = Done { span: Span::Operation(0, 1_000 * MS), work_ns: 1_000 * MS, certain };
+    let due = busy.settle(kernel, &Turns::new(0), account, 1_000 * MS).ns;
+    assert!(due >= 998 * MS, "{due}");
+}
+
 /// Whatever the expected cost of the launches.
 #[test]
 fn time_in_which_the_device_certainly_worked_is_charged() {

@@ -158,6 +158,11 @@ impl Turns {
         limits.into_iter().any(ComputeLimit::borrows)
     }
 
+    /// How many other processes of the container take turns.
+    pub(crate) fn siblings(&self) -> u64 {
+        self.peers.iter().filter(|peer| peer.is_own && peer.takes_turns()).count() as u64
+    }
+
     /// Sets what this process's container may have.
     pub(crate) const fn set_limit(&mut self, limit: ComputeLimit) {
         self.limit = limit;
