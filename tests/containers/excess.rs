@@ -9,6 +9,7 @@ use crate::image::add;
 use crate::peers::{shell, start};
 use crate::runtime::Runtime;
 use crate::sampled::{MORE, POINTS, Sampled, share, share_with, value};
+use crate::sampled_owners::lends;
 use crate::shares::limit;
 use crate::{expect, trials_of};
 use gpucap_tests::{Program, Result, Stop};
@@ -31,6 +32,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         ("the time of processes that end before they are sampled is unattributed", short),
         ("containers that live for less than a second are held back in their place", again),
         ("two containers of one id are each held back for what they had", same_id),
+        ("who is given time by false reports of one that may borrow is held back", confederate),
         ("none that keeps to its limit is held back by the driver's samples", honest),
     ])
 }
@@ -253,6 +255,43 @@ fn same_id(runtime: Runtime) -> Result {
     expect(series.len() == distinct.len(), || metrics.clone())?;
     if got < 10.0 - POINTS {
         return Err(Stop::late(format!("{got:.1} of 10 %")));
+    }
+    second.end()?;
+    first.end().map(drop)
+}
+
+/// Reports of a container that may borrow count as far as it may: the one beside it is then charged for nothing, and within it
+/// nothing tells that from the truth.
+fn confederate(runtime: Runtime) -> Result {
+    let node = Sampled::new(runtime)?;
+    let false_page = Program::new("false_page").flags(&["-lcuda"]).build()?;
+    let falsifier = node.container(Some(1))?.env("GPU_CORE_POLICY=burst");
+    lends(&falsifier)?;
+    add(&falsifier.root(), &false_page, "false_page")?;
+    let worker = container(&node, "hold")?.env("GPU_CORE_PCT=30");
+    let (mut first, mut second) = (start(&falsifier)?, start(&worker)?);
+    let given = ["--env", "STUB_GPU_CONTEXT_MEM=1048576", "--env", "STUB_GPU_DIR=/card"];
+    let beside = |seconds: u64| -> Result<f64> {
+        let lies = (seconds * 1000 + 2000).to_string();
+        let works = (seconds * 1000).to_string();
+        std::thread::scope(|scope| {
+            let lies = scope
+                .spawn(|| falsifier.exec(&given, &["/false_page", &lies])?.output()?.success());
+            sleep(Duration::from_secs(1));
+            let got = share(&worker, &["k_40ms", "2", &works]);
+            lies.join().map_err(|_| Stop::fail("it panicked"))??;
+            got
+        })
+    };
+    let without = beside(6)?;
+    let sampler = node.sampler(&worker)?;
+    let held = beside(30)?;
+    println!("{without:.1} of 30 % beside false reports, {held:.1} where the node holds it back");
+    // A quarter more and a percent, two seconds and a kernel at once.
+    let most = 30.0 * 1.25 + 1.0 + 100.0 * 2.1 / 30.0 + MORE;
+    expect(held <= most, || format!("{held:.1} %\n{}", sampler.metrics().unwrap_or_default()))?;
+    if without < 40.0 {
+        return Err(Stop::late(format!("{without:.1} % beside false reports")));
     }
     second.end()?;
     first.end().map(drop)

@@ -303,7 +303,7 @@ fn unseen(runtime: Runtime) -> Result {
 }
 
 /// Has the node lend.
-fn lends(container: &Container) -> Result {
+pub(crate) fn lends(container: &Container) -> Result {
     let config = container.path("node.json");
     let mut node = crate::container::json(&config)?;
     node["lending"] = json!("allowed");

@@ -109,10 +109,10 @@ impl Steady {
 
 impl Known {
     /// Returns whether some launches are certainly longer than the least. Without this,
-    /// `T15 1 in 3 takes 500 us, others 1900 us, 30, beside 10 us, 60` gets 38; if the least had to be as long,
-    /// `T15 1 of 1 in 2 takes 190 us, others 2 ms, 10, beside 10 us, 80` would get 24. Where what is certain
-    /// is short, too, the reports say too little: if it held there, `T3 1 of a budget, 8 x 10 us, waited for, 30, beside 70 of 300 us, waited for` would get 8 where it can
-    /// use 14, where switches take time.
+    /// `T15 1 in 3 takes 500 us, others 1900 us, 30, beside 10 us, 60` gets 38; if the least itself had to be that long,
+    /// `T15 1 of 1 in 2 takes 190 us, others 2 ms, 10, beside 10 us, 80` would get 24. Where what is certain is short, too,
+    /// the reports say too little: if it held there, `T3 1 of a budget, 8 x 10 us, waited for, 30, beside 70 of 300 us,
+    /// waited for` would get 8 where it can use 14, where switches take time.
     fn is_longer(&self) -> bool {
         let most_ns = self.least_ns + self.least_ns / LONGER_PART + OFF_NS;
         self.least_ns.max(self.certain_ns) >= BIG_NS && self.certain_ns > most_ns
