@@ -60,7 +60,8 @@ pub(crate) struct Timeline<E> {
 
 /// The number of streams that are distinguished; further streams share the last place.
 const STREAMS: usize = 1024;
-/// The number of operations with pending events; further ones are charged at their estimate.
+/// The number of operations with pending events. With more a launch waits; one of a tool, or at 100 %, is charged at its
+/// estimate.
 pub(crate) const PENDING: usize = 4096;
 /// The number of them that is kept for launches without which others may not end.
 pub(crate) const KEPT: usize = 64;
