@@ -158,6 +158,11 @@ impl Turns {
         limits.into_iter().any(ComputeLimit::borrows)
     }
 
+    /// Returns whether this process's container borrows.
+    pub(crate) fn borrows(&self) -> bool {
+        self.limit.borrows()
+    }
+
     /// How many other processes of the container take turns.
     pub(crate) fn siblings(&self) -> u64 {
         self.peers.iter().filter(|peer| peer.is_own && peer.takes_turns()).count() as u64
