@@ -283,12 +283,14 @@ fn confederate(runtime: Runtime) -> Result {
             got
         })
     };
+    // Of the first process in a container the stub's count was zero here, though it had launched: another one comes first.
+    share(&worker, &["k_10us", "100", "500"])?;
     let without = beside(6)?;
     let sampler = node.sampler(&worker)?;
-    let held = beside(30)?;
+    let held = beside(20)?;
     println!("{without:.1} of 30 % beside false reports, {held:.1} where the node holds it back");
     // A quarter more and a percent, two seconds and a kernel at once.
-    let most = 30.0 * 1.25 + 1.0 + 100.0 * 2.1 / 30.0 + MORE;
+    let most = 30.0 * 1.25 + 1.0 + 100.0 * 2.1 / 20.0 + MORE;
     expect(held <= most, || format!("{held:.1} %\n{}", sampler.metrics().unwrap_or_default()))?;
     if without < 40.0 {
         return Err(Stop::late(format!("{without:.1} % beside false reports")));
