@@ -78,12 +78,12 @@ fn what_an_idle_container_leaves_is_lent_until_it_works() {
 }
 
 #[test]
-fn a_long_launch_is_lent_nothing_before_a_pause_of_its_length_and_a_quarter() {
+fn a_long_launch_is_lent_nothing_before_a_pause_of_its_length() {
     let mut turns = borrower();
     shown(&mut turns, 0, (1, 0, Some(0)));
     shown(&mut turns, 1, (1, 1, None));
     shown(&mut turns, 20, (1, 1, None));
-    assert_eq!((available_to(&turns, 15, 20), available_to(&turns, 16, 20)), (99, 50));
+    assert_eq!((available_to(&turns, 19, 20), available_to(&turns, 20, 20)), (99, 50));
 }
 
 /// Nothing of it shows work: what it launched was short, and its turn has not come.

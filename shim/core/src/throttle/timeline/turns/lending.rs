@@ -9,7 +9,7 @@
 use crate::units::{ComputeLimit, Share};
 
 /// A container whose work has ended is active for this long: its guarantee is not lent. A launch that takes longer is lent
-/// nothing before a pause of its own length and a quarter: `W5 training step`, 70, pauses for 15 ms, and would lose 7 points to
+/// nothing before a pause of its own length: `W5 training step`, 70, pauses for 15 ms, and would lose 7 points to
 /// `W2 40 ms kernels`, 30.
 pub(crate) const ACTIVE_NS: u64 = 1_000_000;
 /// One with work in flight that shows nothing new is active for this long: it may wait for its turn, and may have ended

@@ -120,12 +120,10 @@ impl PageCredit {
     }
 
     /// Returns whether its container is taken to have work, for a launch of `launch_ns` that would run in its time.
-    /// Without a pause as long as that, `W2 40 ms kernels beside W5 training step` misses its bound at 30 and 70 %; without
-    /// a quarter more, since some take longer than expected, `W5 training step beside W10 inference 4 ms` at 70 and 30.
+    /// Without a pause as long as that, `W2 40 ms kernels beside W5 training step` misses its bound at 30 and 70 %.
     pub(crate) fn is_active(&self, launch_ns: u64, now: u64) -> bool {
         let least_ns = if self.is_in_flight { SILENT_NS } else { ACTIVE_NS };
-        let pause_ns = launch_ns.saturating_add(launch_ns / 4);
-        self.active_at.is_some_and(|at| now.saturating_sub(at) < least_ns.max(pause_ns))
+        self.active_at.is_some_and(|at| now.saturating_sub(at) < least_ns.max(launch_ns))
     }
 
     /// Notes the work that it reported in this time, throughout which it was active. What it reports at once it may do
