@@ -261,7 +261,7 @@ fn same_id(runtime: Runtime) -> Result {
 }
 
 /// Reports of a container that may borrow count as far as it may: the one beside it is then charged for nothing, and within it
-/// nothing tells that from the truth.
+/// no measurement distinguishes that from the truth.
 fn confederate(runtime: Runtime) -> Result {
     let node = Sampled::new(runtime)?;
     let false_page = Program::new("false_page").flags(&["-lcuda"]).build()?;
@@ -272,14 +272,14 @@ fn confederate(runtime: Runtime) -> Result {
     let (mut first, mut second) = (start(&falsifier)?, start(&worker)?);
     let given = ["--env", "STUB_GPU_CONTEXT_MEM=1048576", "--env", "STUB_GPU_DIR=/card"];
     let beside = |seconds: u64| -> Result<f64> {
-        let lies = (seconds * 1000 + 2000).to_string();
+        let reports = (seconds * 1000 + 2000).to_string();
         let works = (seconds * 1000).to_string();
         std::thread::scope(|scope| {
-            let lies = scope
-                .spawn(|| falsifier.exec(&given, &["/false_page", &lies])?.output()?.success());
+            let writer = scope
+                .spawn(|| falsifier.exec(&given, &["/false_page", &reports])?.output()?.success());
             sleep(Duration::from_secs(1));
             let got = share(&worker, &["k_40ms", "2", &works]);
-            lies.join().map_err(|_| Stop::fail("it panicked"))??;
+            writer.join().map_err(|_| Stop::fail("it panicked"))??;
             got
         })
     };
